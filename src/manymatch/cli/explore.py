@@ -88,7 +88,7 @@ def export(
     if to.suffix.lower() != ".parquet" or to.is_dir():
         raise ConfigError(f"--to: {to} is no name of a .parquet file. Choose such a name.")
     from manymatch.search.explore.explorer import Explorer
-    from manymatch.search.explore.export import write_export
+    from manymatch.search.explore.lists import write_export
 
     dataset = checked_name(subject, "DATASET") if subject else project.params().datasets[0]
     say(f"{to}: {write_export(Explorer(LAYOUT, dataset), to, vectors or ()):,} rows")

@@ -228,7 +228,7 @@ def search(
     if open_page:
         import webbrowser
 
-        from manymatch.search.index.grid import write_grid
+        from manymatch.search.index.export import write_grid
 
         page = write_grid(opened, answer)
         say(f"{page}: the results as a page")

@@ -29,7 +29,7 @@ from manymatch.config.layout import Layout
 from manymatch.datasets.image_files import ImageFolder
 from manymatch.results.metrics import Metrics
 from manymatch.search.explore.explorer import Explorer
-from manymatch.search.explore.export import write_export
+from manymatch.search.explore.lists import write_export
 from manymatch.search.service.app import application
 
 from .conftest import ADDRESS

@@ -1,19 +1,25 @@
-"""The sets of an index with the exact best items of queries, for people who tune other engines."""
+"""The sets of an index with the exact best items of queries, for people who tune other engines; and
+the results of a search as a page of pictures that needs no other file."""
 
+import base64
+import tempfile
 from collections.abc import Iterator
+from html import escape
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from manymatch.methods.shared.embeddings import Embeddings
+from manymatch.model.answer import Answer, Result
+from manymatch.model.picture_bytes import thumbnail
 from manymatch.search.index.database import connected, engine_faults, lists, spooled
 from manymatch.search.index.index import Index
 from manymatch.search.index.queries import texts
 from manymatch.search.index.stored import ROWS_AT_ONCE
 from manymatch.search.index.table import PARTS
 from manymatch.util.errors import ConfigError, DataError, StorageError
-from manymatch.util.files import replacing
+from manymatch.util.files import replacing, write_text
 from manymatch.util.parquet_file import table_writer
 from manymatch.util.text_lines import numbered_lines
 
@@ -95,3 +101,45 @@ def _added(table: pa.Table, embeddings: Embeddings) -> pa.Table:
     for name, part in embeddings.scored_parts().items():
         table = table.append_column(name, lists(part.numpy(), inner=name == "vectors"))
     return table.combine_chunks()
+
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy"
+      content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{query}</title>
+<style>
+:root {{ color-scheme: light dark; font: 16px/1.4 system-ui, sans-serif }}
+main {{ display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(10rem, 1fr)) }}
+figure {{ margin: 0; overflow-wrap: anywhere }}
+img {{ width: 100% }}
+</style>
+<h1>{query}</h1>
+<main>
+{figures}
+</main>
+</html>
+"""
+
+
+def write_grid(index: Index, answer: Answer) -> Path:
+    """Write the page into a new temporary folder; returns its path."""
+    figures = "\n".join(
+        f"<figure>{_picture(index, result)}<figcaption>{result.score:.3f} "
+        f"{escape(result.text or result.path)}</figcaption></figure>"
+        for result in answer.results
+    )
+    page = Path(tempfile.mkdtemp(prefix="manymatch-"), "results.html")
+    write_text(page, _PAGE.format(query=escape(answer.query), figures=figures))
+    return page
+
+
+def _picture(index: Index, result: Result) -> str:
+    """The small picture; nothing for an item without one."""
+    try:
+        data = base64.b64encode(thumbnail(index.picture(result.id))).decode()
+    except DataError:
+        return ""
+    return f'<img alt="" src="data:image/jpeg;base64,{data}">'
