@@ -94,7 +94,7 @@ def case(
     write_codes(folder / "codes", model, blocks, "images")
     scanner = Scanner(model, gallery, Codes.open(folder / "codes"))
     codes = torch.from_numpy(np.memmap(folder / "codes" / "codes.bin", np.int8, "c"))
-    exact = ExactScores(model, gallery, "images", None, model.method.products("images"))
+    exact = ExactScores(model, gallery)
     rows = np.arange(items)
     single = [queries.rows(slice(row, row + 1)) for row in range(QUERIES)]
     doubles = exact_queries(queries)

@@ -96,8 +96,7 @@ def case(folder: Path, method: str, elements: int, kind: str, items: int, flat: 
         (_, table), first = timed(partial(Table.at, str(folder / engine)))
         scanners[engine], second = timed(partial(table.scanner, model, "images", None))
         print(f"  {engine:11} open  {first + second:6.1f} s")
-    form = model.method.products("images")
-    exact = ExactScores(model, gallery, "images", None, form)
+    exact = ExactScores(model, gallery)
     all_rows = np.arange(items)
     scored = [timed(partial(exact, query, all_rows)) for query in single(queries)]
     truth = [scores for (_, scores), _ in scored]
@@ -106,12 +105,10 @@ def case(folder: Path, method: str, elements: int, kind: str, items: int, flat: 
     for name, scanner in scanners.items():
         scanner.top(queries.rows(slice(0, 1)), BEST)
         tell(name, partial(search, scanner, queries), best)
+    form, table = exact.form, current(str(folder / "lance"))
     assert form is not None
     if flat and form.reads_vectors_alone:
-        asked, table = (
-            [form.ask(query, 1.0) for query in single(queries)],
-            current(str(folder / "lance")),
-        )
+        asked = [form.ask(query, 1.0) for query in single(queries)]
         tell(
             "engine flat",
             lambda row: by_thresholds(table, asked[row], elements, truth[row]),

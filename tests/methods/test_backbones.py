@@ -140,8 +140,6 @@ def test_the_command_writes_a_preset_and_its_extraction(root, tmp_path, monkeypa
         "v1.5": clip,
         "no-encoder": clip | {"text": {}},
         "no-settings": clip | {"text": {"encoder": "hf", "hf": 3}},
-        "matched": clip | {"image_rate": {"match": "x"}},
-        "grouped": clip | {"training": {"parameter_groups": []}},
     }
     path.write_text(yaml.safe_dump(known))
     start = "backbone flickr30k coco/msrm_resnet152_bigru"
@@ -150,8 +148,6 @@ def test_the_command_writes_a_preset_and_its_extraction(root, tmp_path, monkeypa
         "'v1.5' has a dot": f"{start} v1.5",
         "no-encoder: text: expected 'encoder'": f"{start} no-encoder",
         "no-settings: text: expected 'encoder'": f"{start} no-settings",
-        "image_rate: 'match' is made": f"{start} matched",
-        "training: 'parameter_groups' is made": f"{start} grouped",
         "did you mean 'flickr30k'": start.replace("30k", "30", 1) + " siglip2-base",
         "extraction.pixels-vit-base-224.kind is pixels256": f"{start} vit-base-224",
         "siglip2-base": "backbone flickr30k dive_resnext101_bert siglip2-bas",

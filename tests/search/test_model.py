@@ -108,7 +108,8 @@ def test_pictures_may_be_files_images_arrays_or_a_loader(vsepp, pictures, tmp_pa
 
 def test_precision_lies_between_the_scores_of_the_validation_split(make_model):
     curves = {"image": [[0.0], [0.5]], "text": [[0.2, 0.4], [0.1, 0.9]]}
-    made = manymatch.load(make_model("vsepp", precision=curves))
+    of = {"images": 100, "right": "own"}
+    made = manymatch.load(make_model("vsepp", precision=curves, precision_of=of))
     shares = made.precision([[-1.0, 0.25, 7.0]])
     assert shares is not None and shares.tolist() == [[0.1, pytest.approx(0.3), 0.9]]
     assert made.precision(0.3, query="image") == 0.5

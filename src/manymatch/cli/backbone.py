@@ -54,15 +54,6 @@ class Backbone(Strict):
             )
         return text
 
-    @field_validator("image_rate", "text_rate", "training")
-    @classmethod
-    def _leaves_groups(cls, given: dict[str, Any]) -> dict[str, Any]:
-        if made := given.keys() & {"match", "parameter_groups"}:
-            raise ValueError(
-                f"'{min(made)}' is made from image_rate and text_rate. Leave the key out"
-            )
-        return given
-
     @property
     def source(self) -> dict[str, Any]:
         """The keys that name the model and its pixels."""

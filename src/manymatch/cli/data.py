@@ -24,11 +24,7 @@ commands = typer.Typer()
 
 def _with_seal(place: Callable[[str], Path]) -> Callable[[str], list[Path]]:
     """The file at `place` of a data set, and the seal beside the file."""
-
-    def paths(dataset: str) -> list[Path]:
-        return [place(dataset), seal_path(place(dataset))]
-
-    return paths
+    return lambda dataset: [place(dataset), seal_path(place(dataset))]
 
 
 @commands.command()

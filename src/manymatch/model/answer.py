@@ -45,24 +45,20 @@ class Right(Record):
     Attributes:
         pairs: "all" true pairs of the data set, "judged" ones besides an image's own captions, or
             only an image's "own" captions: other results may fit the query as well.
-        images: the number of images of the validation split, on which the shares rest; None: the
-            model is of an older version.
+        images: the number of images of the validation split, on which the shares rest.
     """
 
-    pairs: Literal["all", "judged", "own"] = "own"
-    images: int | None = None
+    pairs: Literal["all", "judged", "own"]
+    images: int
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> "Right | None":
         """What the facts of a model say; None: the model knows no shares, or its validation split
         has too few images to know them."""
-        if facts.get("precision") is None:
-            return None
         known = facts.get("precision_of")
-        if known is None:
-            return cls()
-        enough = known["images"] >= _FEWEST
-        return cls(pairs=known["right"], images=known["images"]) if enough else None
+        if facts.get("precision") is None or known is None or known["images"] < _FEWEST:
+            return None
+        return cls(pairs=known["right"], images=known["images"])
 
     def __str__(self) -> str:
         meaning = {
@@ -71,8 +67,7 @@ class Right(Record):
             "own": "own pair: the share of results with this score that are a picture and its own "
             "caption; others may fit as well",
         }[self.pairs]
-        of = "" if self.images is None else f", of {self.images:,} validation images"
-        return meaning + of
+        return f"{meaning}, of {self.images:,} validation images"
 
 
 class Milliseconds(Record):

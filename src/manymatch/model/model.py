@@ -212,7 +212,7 @@ class Model:
 
         `right` says which results count as right. The share is that of a gallery as large as the
         validation split: a larger gallery has more wrong results at the same score. None if the
-        model is of an older version, or the validation split has fewer than 100 images.
+        model knows none, or the validation split has fewer than 100 images.
 
         Args:
             scores: scores of any shape.

@@ -229,15 +229,12 @@ def test_scores_have_the_precision_that_the_model_knows(album, monkeypatch):
     monkeypatch.setitem(album.model.facts, "precision", {"text": curve, "image": curve})
     album.index()
     index = album.open()
+    monkeypatch.setitem(album.model.facts, "precision_of", {"images": 100, "right": "all"})
     for result in index.search("two dogs").results:
         assert result.precision == pytest.approx((1 + result.score) / 2)
         assert index.similar(result.id).results[0].precision is None
-    known = (None, None), ({"images": 100, "right": "all"}, 100)
-    for facts, images in known:
-        monkeypatch.setitem(album.model.facts, "precision_of", facts)
-        right = index.search("two dogs").right
-        assert right is not None and right.images == images
-        assert right.pairs == ("own" if facts is None else "all")
+    right = index.search("two dogs").right
+    assert right is not None and (right.images, right.pairs) == (100, "all")
     assert index.similar(result.id).right is None
     monkeypatch.setitem(album.model.facts, "precision_of", {"images": 99, "right": "all"})
     answer = index.search("two dogs")

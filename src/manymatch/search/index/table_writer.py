@@ -4,6 +4,7 @@ import base64
 import io
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +14,7 @@ import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 
+from manymatch.evaluation.split_results import set_means
 from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.methods.shared.products import ProductForm
 from manymatch.model.answer import Side
@@ -223,12 +225,10 @@ def _plain(schema: pa.Schema) -> pa.Schema:
 def _mean_vectors(form: ProductForm, items: Embeddings) -> NDArray[np.float32]:
     """`(n, D + 1)`: the means of the vectors of each item, and of what is added to products."""
     exact = double(items)
-    vectors, mask = form.rows(exact), exact.mask
+    vectors = form.rows(exact)
     added = vectors.new_zeros(vectors.shape[:2]) if form.offsets is None else form.offsets(exact)
     both = torch.cat([vectors, added[..., None].expand(*vectors.shape[:2], 1)], 2)
-    if mask is None:
-        return both.mean(1).float().numpy()
-    return ((both * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)).float().numpy()
+    return set_means(replace(exact, vectors=both)).float().numpy()
 
 
 def _facts(items: pa.Table) -> list[tuple[Any, ...]]:

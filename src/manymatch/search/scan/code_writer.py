@@ -127,7 +127,7 @@ def _check_form(model: Model, form: ProductForm, items: Embeddings, side: Side) 
     """Refuse a form that is not that of the method's score, on a sample of the items: with bounds
     below scores, a search would miss items."""
     sample = items.rows(slice(0, min(len(items), _SAMPLE)))
-    exact, scores = double(sample), ExactScores(model, sample, side, None, form)
+    exact, scores = double(sample), ExactScores(model, sample, side)
     vectors, added = form.rows(exact), _offsets(form, exact)
     for query in single(sample):
         asked = form.ask(query, float(vectors.norm(dim=2).max()))

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from manymatch.batch.parallel_map import map_parallel
 from manymatch.evaluation.ensemble import reranked
 from manymatch.methods.shared.embeddings import Embeddings
-from manymatch.methods.shared.products import ProductForm
 from manymatch.model.answer import Side
 from manymatch.model.blocks import Score, checked
 from manymatch.model.embed import check_finite
@@ -66,9 +65,10 @@ class ExactScores:
     """The exact scores of a gallery's items.
 
     Args:
-        model, gallery, side, beta, resident: as for `Scanner`.
+        model, gallery, side, beta, resident, take: as for `Scanner`.
+
+    Attributes:
         form: of the score; None: the score may read parts that have any number of rows for an item.
-        take: as for `Scanner`.
 
     Raises:
         ConfigError: `beta` is out of range, or the model's method gives texts no entities.
@@ -78,9 +78,8 @@ class ExactScores:
         self,
         model: Model,
         gallery: Embeddings,
-        side: Side,
-        beta: float | None,
-        form: ProductForm | None,
+        side: Side = "images",
+        beta: float | None = None,
         resident: bool = False,
         take: Take | None = None,
     ) -> None:
@@ -92,6 +91,7 @@ class ExactScores:
                 f"'{model.preset.method}', and a beta from 0 to 1."
             )
         self._model, self._side, self._take = model, side, take
+        self.form = form = model.method.products(side, beta)
         self._gallery = gallery.scored() if form is None else item_parts(gallery)
         dotted = form is not None and form.reads_vectors_alone and beta is None and dots.available()
         self._uses_dots = dotted and gallery.vectors.dtype == torch.float32 and not resident

@@ -80,10 +80,9 @@ class Scanner:
     ) -> None:
         check_origin(gallery, model.identity, side)
         self._identity = model.identity
-        self._form = model.method.products(side, beta)
         self._resident = gallery.vectors.device.type != "cpu" if resident is None else resident
-        self._exact = ExactScores(model, gallery, side, beta, self._form, self._resident, take)
-        self._find = find
+        self._exact = ExactScores(model, gallery, side, beta, self._resident, take)
+        self._form, self._find = self._exact.form, find
         self._count, self._shape = count or len(gallery), gallery.vectors.shape[1:]
         if codes is not None:
             codes.check(model, gallery, self._count, side)
