@@ -11,8 +11,8 @@ from made_scores import consecutive_index, distinct, precision_at_r, ranked, ran
 from manymatch.datasets.base import CAPTIONS
 from manymatch.evaluation.protocols import suite
 from manymatch.evaluation.protocols.class_matches import classes
-from manymatch.evaluation.protocols.labels import Labels, read_labels
 from manymatch.evaluation.protocols.ranked_split import DoesNotApply
+from manymatch.evaluation.protocols.relevance import Labels, read_labels
 from manymatch.util.errors import ConfigError, DataError
 
 OF_IMAGES = [(1,), (7,), (2,), (1,), (8,), (7,), (2,), (2,)]

@@ -12,9 +12,9 @@ import torch
 from made_scores import consecutive_index, distinct, precision_at_r, ranked_split
 
 from manymatch.evaluation.protocols.coco import coco_1k, cxc, eccv_caption, pmrp
-from manymatch.evaluation.protocols.labels import Labels
 from manymatch.evaluation.protocols.ranked_split import DoesNotApply
 from manymatch.evaluation.protocols.recall import recall_of
+from manymatch.evaluation.protocols.relevance import Labels
 
 N, M = 5000, 25_000
 

@@ -24,7 +24,7 @@ from manymatch.evaluation.sets.analysis import (
     winners,
 )
 from manymatch.evaluation.sets.sampled_sets import matching_elements, nearest_items
-from manymatch.model import blocks
+from manymatch.model import scores as blocks
 from manymatch.results.sets import PLANE_SIDE
 from manymatch.util.errors import ConfigError
 

@@ -9,7 +9,7 @@ from untrained_models import make_models
 
 from manymatch.evaluation.ranking.metrics import recall_metrics
 from manymatch.methods.vsepp import VSEPP
-from manymatch.model import blocks
+from manymatch.model import scores as blocks
 from manymatch.results.metrics import Metrics, Provenance
 from manymatch.results.retrieval import Samples
 from manymatch.util.errors import ConfigError, DataError

@@ -17,7 +17,7 @@ from manymatch.evaluation.protocols.recall import multi_match, ranks_of_relevant
 from manymatch.evaluation.protocols.relevance import NO_JUDGMENTS, Judgments, read_judgments
 from manymatch.evaluation.ranking.metrics import multi_match_metrics, recall_metrics, rsum
 from manymatch.evaluation.split_results import measure
-from manymatch.model import blocks
+from manymatch.model import scores as blocks
 from manymatch.results.metrics import Metrics
 from manymatch.util.errors import DataError
 

@@ -10,8 +10,8 @@ from made_scores import looked_up, naive_ranks
 from manymatch.evaluation.protocols.recall import recall_of
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.methods.shared.method import Embeddings
-from manymatch.model import blocks
-from manymatch.model.blocks import blocks_by_image
+from manymatch.model import scores as blocks
+from manymatch.model.scores import blocks_by_image
 from manymatch.util.errors import DataError
 
 

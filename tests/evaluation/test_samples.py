@@ -8,8 +8,7 @@ import torch
 
 from manymatch.batch.numbering import CaptionEntry
 from manymatch.batch.scene_graph import SceneGraph
-from manymatch.evaluation.protocols.labels import Labels
-from manymatch.evaluation.protocols.relevance import Judgments
+from manymatch.evaluation.protocols.relevance import Judgments, Labels
 from manymatch.evaluation.ranking.ranks import Direction, Ranking
 from manymatch.evaluation.samples import draw_queries, sample_queries
 from manymatch.shards.sample import Sample

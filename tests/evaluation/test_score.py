@@ -19,7 +19,7 @@ from manymatch.datasets.base import RELEVANCE
 from manymatch.evaluation.external.score import ExternalFiles
 from manymatch.evaluation.external.split_table import read_ids, read_split
 from manymatch.evaluation.protocols.class_matches import classes
-from manymatch.evaluation.protocols.labels import Labels
+from manymatch.evaluation.protocols.relevance import Labels
 from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.results.machine import MachineRecord
 from manymatch.results.metrics import Metrics, Provenance

@@ -15,7 +15,7 @@ from numpy.lib.format import write_array_header_2_0
 
 from manymatch.evaluation.external.score import ExternalFiles
 from manymatch.evaluation.external.split_table import read_split
-from manymatch.evaluation.protocols.labels import read_labels
+from manymatch.evaluation.protocols.relevance import read_labels
 from manymatch.util.errors import DataError, ManyMatchError
 
 

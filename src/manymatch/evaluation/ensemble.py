@@ -17,8 +17,8 @@ from manymatch.evaluation.protocols.recall import recall_of
 from manymatch.evaluation.ranking.ranks import Mixture, rank_each
 from manymatch.evaluation.split_results import EvaluationOptions, rank_split, write
 from manymatch.methods.shared.method import Embeddings, Method
-from manymatch.model.blocks import Score
 from manymatch.model.embed import Embedded
+from manymatch.model.scores import Score
 from manymatch.networks.device import pick_device
 from manymatch.results.machine import Clock, record
 from manymatch.shards.read import samples as samples_of

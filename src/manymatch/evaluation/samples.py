@@ -12,8 +12,7 @@ from torch import Tensor
 
 from manymatch.batch.numbering import CaptionEntry
 from manymatch.evaluation.protocols.coco import differing_labels
-from manymatch.evaluation.protocols.labels import Labels
-from manymatch.evaluation.protocols.relevance import Judgments
+from manymatch.evaluation.protocols.relevance import Judgments, Labels
 from manymatch.evaluation.ranking.ranks import Direction, Ranking
 from manymatch.results.retrieval import (
     CaptionQuery,

@@ -21,8 +21,8 @@ from manymatch.evaluation.ranking.ranks import Direction, rank
 from manymatch.evaluation.samples import Stored, sample_queries
 from manymatch.evaluation.votes import majority, read_votes
 from manymatch.methods.shared.embeddings import Embeddings
-from manymatch.model.blocks import Score
 from manymatch.model.embed import Embedded
+from manymatch.model.scores import Score
 from manymatch.results.base import Result
 from manymatch.results.metrics import Headline, Metrics, Provenance
 from manymatch.results.ranked import write_ranked

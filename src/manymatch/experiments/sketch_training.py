@@ -35,7 +35,7 @@ from manymatch.experiments.fitting import fit
 from manymatch.experiments.sketch_features import Data, Side
 from manymatch.losses.pseudo_labels import LabelSettings, SwappedLabels, objective
 from manymatch.methods.shared.matching import Matching, MatchingSettings
-from manymatch.model.blocks import checked
+from manymatch.model.scores import checked
 
 CPU = torch.device("cpu")
 _QUERIES = 1024

@@ -31,7 +31,7 @@ from manymatch.experiments.grid import ComparedPlan, Point
 from manymatch.losses.optimal_transport import transport
 from manymatch.losses.pseudo_labels import LabelSettings, SwappedLabels, objective
 from manymatch.losses.triplets import triplet
-from manymatch.model.blocks import checked
+from manymatch.model.scores import checked
 from manymatch.results.experiments import Relevance, SyntheticExperiment
 from manymatch.util.code_hash import code_hash
 

@@ -23,14 +23,13 @@ from manymatch.batch.numbering import CaptionEntry, Numbering
 from manymatch.batch.scene_graph import NO_GRAPH
 from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.model.answer import Explanation, Right, Side
-from manymatch.model.blocks import Score
 from manymatch.model.checkpoint import HASHES, copy_model, load_model
 from manymatch.model.embed import check_finite, inference
 from manymatch.model.explanation import explanation
 from manymatch.model.facts import FACTS, facts
 from manymatch.model.pictures import AnyPicture, PictureFeatures, batches_of, refuse_single
 from manymatch.model.places import resolve_model, upload_model
-from manymatch.model.scores import check_asking, check_pair, numbers_of, score_all_pairs
+from manymatch.model.scores import Score, check_asking, check_pair, numbers_of, score_all_pairs
 from manymatch.networks.device import pick_device
 from manymatch.util.arguments import checked
 from manymatch.util.errors import CheckpointError, DataError

@@ -24,8 +24,8 @@ from manymatch.evaluation.protocols.recall import ranks_of_relevant
 from manymatch.evaluation.protocols.relevance import read_judgments
 from manymatch.evaluation.ranking.metrics import RelevantRanks, multi_match_metrics, recall_metrics
 from manymatch.methods.shared.embeddings import Embeddings
-from manymatch.model.blocks import SCORES_AT_ONCE
 from manymatch.model.model import Model
+from manymatch.model.scores import SCORES_AT_ONCE
 from manymatch.similarities.blocks import runs
 from manymatch.util.errors import ConfigError, DataError, nearest
 from manymatch.util.json_file import content_hash

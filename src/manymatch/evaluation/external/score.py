@@ -30,8 +30,8 @@ from manymatch.evaluation.split_results import (
     write,
 )
 from manymatch.methods.shared.method import Embeddings
-from manymatch.model.blocks import Score
 from manymatch.model.embed import Embedded
+from manymatch.model.scores import Score
 from manymatch.results.machine import Clock, record
 from manymatch.similarities.blocks import runs
 from manymatch.similarities.set_similarity import SetSimilarity, SimilaritySettings

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from manymatch.datasets.base import caption_columns
-from manymatch.evaluation.protocols.labels import Labels, labels_in
+from manymatch.evaluation.protocols.relevance import Labels, labels_in
 from manymatch.util.csv_table import is_csv, read_csv
 from manymatch.util.errors import DataError, first_line, repeated
 from manymatch.util.numpy_file import load_array, names_in

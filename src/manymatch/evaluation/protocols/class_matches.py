@@ -13,7 +13,7 @@ from torch import Tensor
 
 from manymatch.evaluation.protocols.ranked_split import DoesNotApply, Protocol, RankedSplit
 from manymatch.methods.shared.method import Embeddings
-from manymatch.model.blocks import Score, whole_rows
+from manymatch.model.scores import Score, whole_rows
 
 SETTINGS = ("all_classes", "zero_shot")
 

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from manymatch.evaluation.protocols.class_matches import both_ways
-from manymatch.evaluation.protocols.labels import Labels
 from manymatch.evaluation.protocols.ranked_split import DoesNotApply, Protocol, RankedSplit, part
 from manymatch.evaluation.protocols.recall import recall
+from manymatch.evaluation.protocols.relevance import Labels
 from manymatch.evaluation.ranking.metrics import CUTS
 from manymatch.evaluation.ranking.ranks import Direction
 from manymatch.similarities.blocks import runs

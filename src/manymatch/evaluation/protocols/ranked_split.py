@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import torch
 
-from manymatch.evaluation.protocols.labels import Labels
+from manymatch.evaluation.protocols.relevance import Labels
 from manymatch.evaluation.ranking.ranks import Ranking, rank
-from manymatch.model.blocks import Score
 from manymatch.model.embed import Embedded
+from manymatch.model.scores import Score
 from manymatch.util.errors import DataError
 
 

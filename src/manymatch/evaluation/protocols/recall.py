@@ -17,7 +17,7 @@ from manymatch.evaluation.ranking.metrics import (
 )
 from manymatch.evaluation.ranking.ranks import Ranking, rank
 from manymatch.methods.shared.method import Embeddings
-from manymatch.model.blocks import Score, whole_rows
+from manymatch.model.scores import Score, whole_rows
 
 
 def recall(

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from manymatch.evaluation.protocols import protocol_modules
-from manymatch.evaluation.protocols.labels import Labels, read_labels
 from manymatch.evaluation.protocols.ranked_split import DoesNotApply, Protocol, RankedSplit
+from manymatch.evaluation.protocols.relevance import Labels, read_labels
 from manymatch.util.errors import ConfigError, nearest
 from manymatch.util.progress import say, working
 

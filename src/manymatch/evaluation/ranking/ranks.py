@@ -13,7 +13,7 @@ from torch import Tensor
 
 from manymatch.batch.parallel_map import single_core, start_background
 from manymatch.methods.shared.method import Embeddings
-from manymatch.model.blocks import Block, Score, blocks_by_image, checked, holding
+from manymatch.model.scores import Block, Score, blocks_by_image, checked, holding
 from manymatch.util.progress import track
 
 Mixture = Callable[[Sequence[Tensor]], Sequence[Tensor]]

@@ -19,9 +19,9 @@ from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.evaluation.protocols.relevance import Judgments
 from manymatch.evaluation.samples import Gallery, Queries, Stored
 from manymatch.methods.shared.method import Embeddings, Method
-from manymatch.model.blocks import whole_rows
 from manymatch.model.embed import Embedded, inference
 from manymatch.model.explanation import words_read
+from manymatch.model.scores import whole_rows
 from manymatch.results.base import Record
 from manymatch.results.sets import (
     CaptionAnswers,

@@ -33,10 +33,10 @@ from manymatch.experiments.costs.timing import (
 )
 from manymatch.methods import method_class
 from manymatch.methods.shared.method import Embeddings
-from manymatch.model.blocks import Score
 from manymatch.model.checkpoint import WEIGHTS_HASH, load_model
 from manymatch.model.embed import Embedded, embed
 from manymatch.model.facts import facts
+from manymatch.model.scores import Score
 from manymatch.networks.device import pick_device
 from manymatch.results.costs import Cost, Costs, QueryCost, StepCost, TestCost
 from manymatch.results.machine import git_revision

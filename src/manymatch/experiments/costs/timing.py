@@ -18,8 +18,8 @@ from manymatch.config.preset import Training
 from manymatch.evaluation.protocols.ranked_split import part
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.methods.shared.method import Embeddings, Method
-from manymatch.model.blocks import Score
 from manymatch.model.embed import Embedded
+from manymatch.model.scores import Score
 from manymatch.networks.device import tf32
 from manymatch.training.machine import training_precision
 from manymatch.training.operations import multiply_adds

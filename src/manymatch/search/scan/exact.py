@@ -25,9 +25,9 @@ from manymatch.batch.parallel_map import map_parallel
 from manymatch.evaluation.ensemble import reranked
 from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.model.answer import Side
-from manymatch.model.blocks import Score, checked
 from manymatch.model.embed import check_finite
 from manymatch.model.model import Model
+from manymatch.model.scores import Score, checked
 from manymatch.search.scan import dots
 from manymatch.similarities.blocks import runs
 from manymatch.util.errors import ConfigError, DataError
