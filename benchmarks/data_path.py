@@ -2,12 +2,12 @@
 
     python benchmarks/data_path.py [--fraction 0.1] [--rounds 3] [--folder DIR]
 
-Random features of COCO's shape (123,287 images, 36 x 2048), or a fraction of them, are written as
-SCAN's array (295 kB an image) and as bottom-up attention's TSV (394 kB), imported to a store (148
-kB) and written to shards. Every step alternates with a plain copy of the file that the step reads.
-Both read from the disk and write to the disk (`fsync`). Wanted: at least 60% of the copy's speed by
-the bytes of the source, and at most 2 GiB of memory. At full size, 49 GB of source, its copy and 18
-GB of store are on the disk for the time of the run.
+Random features of COCO's shape, or a fraction of them, are written as SCAN's array (295 kB an
+image) and as bottom-up attention's TSV (394 kB), imported to a store (148 kB) and written to
+shards. Every step alternates with a plain copy of the file that the step reads; both read from the
+disk and write to the disk (`fsync`). Wanted: at least 60% of the copy's speed by the bytes of the
+source, and at most 2 GiB of memory. At full size 49 GB of source, its copy and 18 GB of store are
+on the disk for the time of the run.
 """
 
 import argparse

@@ -4,19 +4,12 @@
     python benchmarks/gpu_check.py dive maxmatch --images 64 --minutes 4
 
 Each check prints a line with PASS or FAIL and what was wanted; a line without a limit is for
-information. A check that breaks is a FAIL. The most important checks come first, and none begins
-after `--minutes`. All lines, the versions and the costliest kernels are written to one JSON file.
-
-1. For each method at the size of the papers (see `training_step.py`) and for some presets with a
-   BERT, a CNN and AdamP (see `gpu_steps.py`): float32, TF32 and bfloat16 against the CPU, waits in
-   three steps, milliseconds, kernels, the part of the time in which the GPU works, memory.
-2. Training and validation on made-up shards, with the features in each place and with batches in
-   parts (see `gpu_epochs.py`), the bits of two trainings, the loader alone; search, evaluation,
-   features of pictures.
-3. With two GPUs, three steps of two processes against those of one, and their waits.
-4. A step whose parts are compiled by `training.compile: true`.
-
-Without a GPU everything runs on the CPU, and what only a GPU has is left out.
+information, and a check that breaks is a FAIL. The most important checks come first, and none
+begins after `--minutes`: steps of each method and of presets with a BERT, a CNN and AdamP against
+the CPU's (`gpu_steps.py`); whole trainings on made-up shards, loaders, and several processes
+(`gpu_epochs.py`); search, evaluation, features of pictures; steps with compiled parts. All lines,
+the versions and the costliest kernels are written to one JSON file. Without a GPU everything runs
+on the CPU, and what only a GPU has is left out.
 """
 
 import math

@@ -3,9 +3,8 @@
     python benchmarks/large_sets.py [--pairs 12.4e6 400e6] [--core-hour 0.05] [--gpu-hour 3]
         [--tb-month 23] [--cores 64] [--gpus 8] [--epochs 10]
 
-The rates were measured, and everything else is their product with the number of pairs (an image
-with one caption each). The prices are assumptions in dollars: give your own. The script prints the
-table of docs/scaling.md, and the page says where each rate is from.
+The script prints the table of docs/scaling.md, which says where each rate is from. Prices are
+assumptions in dollars: give your own. An image has one caption.
 """
 
 from measuring import arguments

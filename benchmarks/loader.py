@@ -3,9 +3,8 @@
     OMP_NUM_THREADS=1 python benchmarks/loader.py
 
 One worker reads shards of random features (36 regions of 2,048) and of made-up captions with scene
-graphs: one and five captions of each image, without and with graphs. The script prints the median
-over epochs of the worker's milliseconds for a batch, without the first epoch, and the batches a
-second of eight workers.
+graphs. Printed are the median over epochs of its milliseconds for a batch, without the first epoch,
+and the batches a second of eight workers.
 """
 
 import multiprocessing

@@ -3,20 +3,12 @@
     python benchmarks/search_scan.py [--items 100000] [--rounds 15] [--threads 2] [--cases 0 1 2 3]
     python benchmarks/search_scan.py --index photos.index [--rounds 50]
 
-With `--index` whole queries are measured: parsing, encoding, searching. Else searches of random
-vectors (of 1,024 numbers: near a space of 200 dimensions, as those of trained models are), reads of
-the mapped int8 codes and bare float32 products alternate, each after a pause in which the threads
-come to rest. A search includes the exact scores of its candidates. `--cases` selects rows of
-`CASES`. Wanted, for 100,000 items:
-
-- 4 elements of 256 numbers: at most 2.0 reads;
-- 1 element of 256 numbers: at most 3 ms;
-- 4 elements of 1,024 numbers: at most 25 ms;
-- the score of one text by blocks in torch: at most 1.6 bare products;
-- the exact scores of all sets of 4 elements of 256 numbers, which a search needs if codes cannot
-  tell the items apart: at most 1.3 bare products;
-- ten times the items: at most 10 times the time;
-- a whole query: at most 20 ms.
+Vectors are random (of 1,024 numbers: near a space of 200 dimensions, as those of trained models
+are), and a pause precedes each work, in which the threads come to rest. With `--index` whole
+queries are measured. Wanted, for 100,000 items: 4 elements of 256 numbers at most 2.0 reads, 1
+element at most 3 ms, 4 elements of 1,024 at most 25 ms; the score of one text by blocks in torch at
+most 1.6 bare products, and the exact scores of all sets of 4 x 256 numbers at most 1.3; ten times
+the items at most 10 times the time; a whole query at most 20 ms.
 """
 
 import itertools

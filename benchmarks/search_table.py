@@ -3,19 +3,16 @@
     python benchmarks/search_table.py [--items 100000] [--methods dive maxmatch vsepp]
         [--kinds crowded random] [--flat 20]
 
-For each method and kind of vectors: the processor time of a query (median over 20), the share of
-the true ten best that a search finds, and the share of answers that are proven exact, for
+Printed are, for each method and kind of vectors, the processor time of a query (median over 20),
+the share of the true ten best that a search finds, and the share of answers that are proven exact;
+then bytes, and the processor time of a build, of opening, and of an update of 1% of the items.
 
-- `files`: the scan of an index in files; `brute force`: the exact scores of all items;
-- `lance`: the same scan of a table's codes; `lance-ivf`: candidates by an index of vectors;
-- `engine flat`: what the engine offers without an index. One search for each vector of the query
-  gives 1,024 items and the product of the last of them. By these products an unseen item has a
-  largest score (Fagin's threshold), and an answer is proven if its tenth score is higher. `--flat`
-  is the number of queries; methods whose score reads more than `vectors` are left out.
-
-Then bytes, and the processor time of a build, of opening, and of an update of 1% of the items. The
-vectors of `crowded` items lie around 2,000 centres, and their queries are items with noise; those
-of `random` items and queries are independent.
+`engine flat` is what the engine offers without an index. One search for each vector of the query
+gives 1,024 items and the product of the last of them. By these products an unseen item has a
+largest score (Fagin's threshold), and an answer is proven if its tenth score is higher. `--flat` is
+the number of queries; methods whose score reads more than `vectors` are left out. The vectors of
+`crowded` items lie around 2,000 centres, and their queries are items with noise; those of `random`
+items and queries are independent.
 """
 
 import tempfile

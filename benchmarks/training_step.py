@@ -1,16 +1,13 @@
 """What a training step of each method spends its time on: the costliest operations.
 
-At the size of the papers: 128 images of 36 regions (2048), made-up captions of 8 to 16 words, D =
-1024, bi-GRU; settings, captions per image and optimiser from the method's published preset, where
-there is one, else the method's own defaults with all five captions. One step of 8 images warms up,
-one is profiled. Run
-
     python benchmarks/training_step.py                  # all of pictures, on a GPU if there is one
     python benchmarks/training_step.py dive maxmatch
 
-An operation's time is what it takes itself, without those that it calls; on a GPU its kernels'. All
-that a bi-GRU is made of on a CPU, forward and backward, counts as one operation. `!` marks one
-that takes over 30% and is neither a matrix product nor the GRU.
+The step has the size of the papers: 128 images of 36 regions (2048), made-up captions of 8 to 16
+words, D = 1024, bi-GRU, and the settings of the method's published preset, if there is one. A step
+of 8 images warms up, one is profiled. An operation's time is what it takes itself; on a GPU its
+kernels'. All that a bi-GRU is made of on a CPU, forward and backward, counts as one operation. `!`
+marks one that takes over 30% and is neither a matrix product nor the GRU.
 """
 
 import random
