@@ -253,13 +253,10 @@ def loading(command: str) -> Iterator[None]:
     """Say after ten seconds, then at most every minute, that `command` loads its libraries and
     inputs, until the command itself prints something on standard error. Meanwhile garbage is
     searched seldom."""
-    stream, usual = sys.stderr, gc.get_threshold()
     with contextlib.ExitStack() as stack:
         stack.enter_context(working(f"{command}: loading libraries and inputs"))
+        stack.callback(gc.set_threshold, *gc.get_threshold())
         gc.set_threshold(_MANY_OBJECTS)
-        stack.callback(gc.set_threshold, *usual)
-        sys.stderr = _Watched(stream, stack.close)
-        try:
+        watched: Any = _Watched(sys.stderr, stack.close)
+        with contextlib.redirect_stderr(watched):
             yield
-        finally:
-            sys.stderr = stream
