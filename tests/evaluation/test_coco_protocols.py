@@ -3,13 +3,14 @@
 import contextlib
 import importlib
 import io
+import math
 import statistics
 import warnings
 
 import numpy as np
 import pytest
 import torch
-from made_scores import consecutive_index, distinct, precision_at_r, ranked_split
+from made_scores import consecutive_index, distinct, naive_ranks, precision_at_r, ranked_split
 
 from manymatch.evaluation.protocols.coco import coco_1k, cxc, eccv_caption, pmrp
 from manymatch.evaluation.protocols.ranked_split import DoesNotApply
@@ -27,51 +28,11 @@ def _constructed(seed):
     return images, images.repeat_interleave(5, 0) + noise
 
 
-def _naive(scores):
-    """The whole matrix, query by query: how many wrong items score more than the best own one."""
-    ways = {}
-    for way, ranks in (
-        (
-            "i2t",
-            [_before(row, slice(5 * image, 5 * image + 5)) for image, row in enumerate(scores)],
-        ),
-        ("t2i", [_before(column, text // 5) for text, column in enumerate(scores.T.copy())]),
-    ):
-        result = np.array(ranks)
-        ways[way] = {f"r{k}": 100 * (result < k).mean() for k in (1, 5, 10)}
-        ways[way] |= {"medr": np.floor(np.median(result)) + 1, "meanr": result.mean() + 1}
-    sums = sum(ways[way][f"r{k}"] for way in ways for k in (1, 5, 10))
-    return {**ways, "rsum": sums}
-
-
-def _before(scores, own):
-    return int((scores > scores[own].max()).sum())
-
-
 @pytest.fixture(scope="module")
 def table():
     """Scores of all images and captions."""
     images, texts = _constructed(0)
     return images @ texts.T
-
-
-def _equal(actual, expected):
-    assert actual["rsum"] == pytest.approx(expected["rsum"])
-    for way in ("i2t", "t2i"):
-        assert actual[way] == pytest.approx(expected[way])
-
-
-@pytest.mark.slow
-def test_5k_and_1k_equal_a_naive_script(table, coco):
-    _equal(recall_of(coco.ranking), _naive(table.numpy()))
-    folds = [
-        _naive(table[i : i + 1000, 5 * i : 5 * i + 5000].numpy()) for i in range(0, 5000, 1000)
-    ]
-    expected = {
-        way: {key: statistics.fmean(fold[way][key] for fold in folds) for key in folds[0][way]}
-        for way in ("i2t", "t2i")
-    }
-    _equal(coco_1k(coco), {**expected, "rsum": statistics.fmean(fold["rsum"] for fold in folds)})
 
 
 @pytest.fixture(scope="module")
@@ -132,6 +93,28 @@ def test_cxc_and_5k_equal_the_package(coco, package):
         for way in ("i2t", "t2i"):
             assert result[way][f"r{cut}"] == pytest.approx(100 * theirs[way])
             assert own[way][f"r{cut}"] == pytest.approx(100 * pairs[way])
+
+
+@pytest.fixture
+def five_folds(monkeypatch):
+    """20 images are the whole split, and 4 a fold."""
+    monkeypatch.setattr("manymatch.evaluation.protocols.coco.IMAGES", 20)
+    monkeypatch.setattr("manymatch.evaluation.protocols.coco.FOLD", 4)
+
+
+def test_1k_is_the_mean_of_the_recalls_of_each_fold_alone(five_folds):
+    table, index = distinct(20, 40, 0), consecutive_index(4, 2).tolist()
+    values = coco_1k(ranked_split(table, consecutive_index(20, 2)))
+    folds = [naive_ranks(table[i : i + 4, 2 * i : 2 * i + 8], index) for i in range(0, 20, 4)]
+    total = 0.0
+    for way, ranks in zip(("i2t", "t2i"), zip(*folds, strict=True), strict=True):
+        for k in (1, 5, 10):
+            shares = [100 * statistics.fmean(rank <= k for rank in fold) for fold in ranks]
+            assert values[way][f"r{k}"] == pytest.approx(statistics.fmean(shares))
+            total += values[way][f"r{k}"]
+        medians = [math.floor(statistics.median(fold)) for fold in ranks]
+        assert values[way]["medr"] == pytest.approx(statistics.fmean(medians))
+    assert values["rsum"] == pytest.approx(total)
 
 
 def test_a_shallow_ranking_is_made_deeper():
@@ -199,9 +182,7 @@ def test_pmrp_equals_a_naive_loop(ties):
         assert values == {"all": _naive_pmrp(table, index.tolist(), labels)}
 
 
-def test_pmrp_of_folds_is_that_of_each_alone(monkeypatch):
-    monkeypatch.setattr("manymatch.evaluation.protocols.coco.IMAGES", 20)
-    monkeypatch.setattr("manymatch.evaluation.protocols.coco.FOLD", 4)
+def test_pmrp_of_folds_is_that_of_each_alone(five_folds):
     table, labels = distinct(20, 40, 0), _labels(20, 0)
     folds = [
         _naive_pmrp(

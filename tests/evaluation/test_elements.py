@@ -112,7 +112,7 @@ def _naive_variance(vectors, power=1):
 
 
 @pytest.mark.parametrize("squared", [False, True])
-@pytest.mark.parametrize("elements", [1, 2, 4])
+@pytest.mark.parametrize("elements", [1, 3])
 def test_circular_variance_is_the_formula(elements, squared):
     """1 - ||mean|| of DivE, 1 - ||mean||^2 of MaxMatch."""
     vectors = 3 * _vectors(5, elements, 7)
@@ -126,7 +126,7 @@ def test_circular_variance_is_the_formula(elements, squared):
         assert variances.max() < 1e-12 and -40 < variance < -20  # a number, for JSON
 
 
-@pytest.mark.parametrize(("k", "l", "items"), [(3, 2, 9), (1, 4, 9), (4, 1, 9), (3, 2, 2)])
+@pytest.mark.parametrize(("k", "l", "items"), [(3, 2, 9), (1, 4, 9), (3, 2, 2)])
 @pytest.mark.parametrize("blocks_of", [2, 1000])
 def test_nearest_items_of_each_element_are_those_of_a_loop(monkeypatch, k, l, items, blocks_of):  # noqa: E741
     monkeypatch.setattr(blocks, "CAPTIONS_PER_BLOCK", blocks_of)

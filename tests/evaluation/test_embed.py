@@ -51,17 +51,6 @@ def _batch(first, captions):
     )
 
 
-def test_embeds_a_split_in_order():
-    method = _Mean().train()
-    embedded = embed(method, [_batch(0, [2, 1]), _batch(2, [3])], "cpu")
-    assert embedded.image_ids == ["i0", "i1", "i2"]
-    assert embedded.caption_ids == ["i0#0", "i0#1", "i1#2", "i2#0", "i2#1", "i2#2"]
-    assert embedded.image_index.tolist() == [0, 0, 1, 2, 2, 2]
-    assert embedded.images.vectors[:, 0, 0].tolist() == [0, 1, 2]
-    assert embedded.texts.vectors[:, 0, 0].tolist() == [0, 0, 0, 2, 2, 2]
-    assert method.training
-
-
 @pytest.mark.parametrize(
     ("precision", "expected"),
     [
@@ -78,14 +67,6 @@ def test_a_method_embeds_in_the_precision_of_its_preset(precision, expected):
         product = torch.ones(2, 2) @ torch.ones(2, 2)
         assert (torch.is_autocast_enabled("cpu"), product.dtype) == expected
     assert embed(method, [_batch(0, [2])], device).images.vectors.dtype == torch.float32
-
-
-def test_a_method_that_learns_nothing_embeds_in_float32(monkeypatch):
-    monkeypatch.setattr(_Mean, "learns", False)
-    method = _Mean()
-    method.precision = "bf16-mixed"
-    with inference(method, torch.device("cpu")):
-        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
 
 
 @pytest.mark.parametrize(("has_bfloat16", "automatic"), [(True, "bf16-mixed"), (False, "16-mixed")])

@@ -17,8 +17,6 @@ from manymatch.util.errors import ConfigError, DataError
 
 mteb = pytest.importorskip("mteb")
 if mteb:
-    from mteb.models import ModelMeta
-
     from manymatch.evaluation.external.mteb import MtebModel, tasks
 
 
@@ -69,42 +67,6 @@ def test_a_model_of_vectors_or_sets_has_the_numbers_of_score(layout, tmp_path, n
 
 
 WAYS = ("i2t", "t2i")
-
-
-class Encoder:
-    """A model of another program: mteb's `EncoderProtocol`, searched by mteb."""
-
-    mteb_model_meta = ModelMeta.create_empty({"modalities": ["image", "text"]})
-
-    def __init__(self, model):
-        self.model = model
-
-    def encode(self, inputs, **_):
-        vectors = [
-            self.model.encode_images(batch["image"], progress=False).vectors[:, 0]
-            if "image" in batch
-            else self.model.encode_texts(batch["text"]).vectors[:, 0]
-            for batch in inputs
-        ]
-        return torch.cat(vectors)
-
-    def similarity(self, one, other):
-        return one @ other.T
-
-    def similarity_pairwise(self, one, other):
-        return (one * other).sum(1)
-
-
-@pytest.mark.slow
-def test_a_model_that_mteb_searches_has_the_same_numbers(layout):
-    model = manymatch.load("flickr8k-vsepp", "cpu")
-    made = tasks("scenes", ["multi"], root=layout.root)
-    ours, theirs = (
-        mteb.evaluate(way(model), made, cache=None).task_results for way in (MtebModel, Encoder)
-    )
-    for one, other in zip(ours, theirs, strict=True):
-        for key in ("r1", "r5", "r10", "map_at_r", "r_precision", "main_score", "hit_rate_at_5"):
-            assert one.scores["test"][0][key] == other.scores["test"][0][key]
 
 
 def test_ties_are_pessimistic_and_beyond_what_mteb_keeps_nothing_is_right(layout):

@@ -1,9 +1,6 @@
 """Commands that compute numbers end with the table on standard output and the path of the file."""
 
 import csv
-import os
-import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -61,31 +58,6 @@ def test_a_run_ends_with_its_table_the_report_and_commands_to_go_on(layout, monk
     commands = [line.split() for line in lines if line.startswith("  manymatch ")]
     assert [command[1] for command in commands] == ["index", "serve", "demo"]
     assert all(Path(path).exists() for path in (commands[0][2], commands[0][4]))
-
-
-@pytest.mark.parametrize("last", ["tiny", "mine"])
-def test_results_name_a_model_of_the_data_set_that_was_trained_last(
-    layout, last, monkeypatch, tmp_path, capsys
-):
-    shutil.copytree(layout.root, tmp_path / "project")
-    monkeypatch.chdir(tmp_path / "project")
-    app(["evaluate", "tiny", "vsepp"], standalone_mode=False)
-    for path in [*Path("reports").rglob("*"), *Path("models").rglob("*")]:
-        if path.is_file() and "tiny" in path.parts:
-            copy = Path(*("mine" if part == "tiny" else part for part in path.parts))
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, copy)
-            if "reports" in path.parts and path.suffix == ".json":
-                text = path.read_text().replace('"tiny"', '"mine"')
-                if path.parts[1] == "metrics":  # fewer hits than on `tiny`
-                    text = re.sub(r'"rsum": ?[\d.]+', '"rsum": 1.5', text)
-                copy.write_text(text)
-    for dataset in ("tiny", "mine"):
-        for folder in Path("models", dataset).iterdir():
-            os.utime(folder, (0, 2 * (dataset == last) + 1))
-    capsys.readouterr()
-    app(["results"], standalone_mode=False)
-    assert f"--model models/{last}/vsepp --to {last}.index" in capsys.readouterr().out
 
 
 def test_ids_are_listed_in_the_order_of_the_rows(layout, monkeypatch, tmp_path):

@@ -44,12 +44,6 @@ def test_multi_match_by_hand():
     assert [result[name] for name in NAMES] == pytest.approx(expected)
 
 
-def test_multi_match_ties_are_pessimistic():
-    scores = torch.tensor([[0.5, 0.5, 0.5, 0.1]])
-    relevant = torch.tensor([[True, False, True, False]])
-    assert ranks_of_relevant(scores, relevant).ranks.tolist() == [[2, 3]]
-
-
 def _random(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 8))

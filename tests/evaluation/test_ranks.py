@@ -24,31 +24,17 @@ def _rank(table, index, depth=0, sizes=(100, 100), **more):
         return rank(*looked_up(table), torch.tensor(index), depth, **more)
 
 
-def test_hand_computed():
-    table = torch.tensor(
-        [  # captions:  0    0    1    2
-            [0.9, 0.1, 0.5, 0.2],
-            [0.3, 0.8, 0.4, 0.6],
-            [0.1, 0.2, 0.7, 0.3],
-        ]
-    )
-    ranking = _rank(table, [0, 0, 1, 2])
-    assert ranking.i2t.ranks.tolist() == [1, 3, 2]  # .9 first; .8 and .6 before .4; .7 before .3
-    assert ranking.t2i.ranks.tolist() == [1, 3, 3, 2]
-
-
 TYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 
 
 @pytest.mark.parametrize("dtype", TYPES)
 def test_equal_scores_of_every_type_are_ties(dtype):
-    for value in (0.1, 0.3, -0.7):
-        index = torch.arange(30).repeat_interleave(2).tolist()
-        for sizes in ((100, 100), (7, 9)):
-            ranking = _rank(torch.full((30, 60), value, dtype=dtype), index, 3, sizes)
-            assert ranking.i2t.ranks.tolist() == [59] * 30
-            assert ranking.t2i.ranks.tolist() == [30] * 60
-            assert recall_of(ranking)["rsum"] == 0
+    index = torch.arange(15).repeat_interleave(2).tolist()
+    for sizes in ((100, 100), (7, 9)):
+        ranking = _rank(torch.full((15, 30), 0.1, dtype=dtype), index, 3, sizes)
+        assert ranking.i2t.ranks.tolist() == [29] * 15
+        assert ranking.t2i.ranks.tolist() == [15] * 30
+        assert recall_of(ranking)["rsum"] == 0
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -67,10 +53,9 @@ def test_scores_one_step_apart_have_different_ranks(dtype):
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (2, 5)])
-@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
-def test_blocks_may_have_different_types(sizes, order):
+def test_blocks_may_have_different_types(sizes):
     """The types take turns from block to block, and no value loses digits in its own."""
-    types = [(torch.float32, torch.float64, torch.bfloat16)[at] for at in order]
+    types = torch.float32, torch.float64, torch.bfloat16
     index = [0, 0, 1, 2, 2, 2, 3, 4]
     table = torch.randint(0, 6, (5, 8), generator=torch.Generator().manual_seed(2)).double()
     table[1::2] += table[1::2] * 2**-40
@@ -92,7 +77,7 @@ def test_blocks_may_have_different_types(sizes, order):
 @pytest.mark.parametrize("two", [False, True])
 def test_equals_naive_with_uneven_blocks(two):
     """Captions may rank by another score."""
-    for seed in range(12):
+    for seed in range(5):
         generator = torch.Generator().manual_seed(seed)
         n = int(torch.randint(1, 12, (1,), generator=generator))
         counts = torch.randint(1, 7, (n,), generator=generator)
@@ -100,7 +85,7 @@ def test_equals_naive_with_uneven_blocks(two):
         there, other = torch.randint(0, 6, (2, n, len(index)), generator=generator).float()
         back = other if two else there  # with many ties
         expected = naive_ranks(there, index)[0], naive_ranks(back, index)[1]
-        for sizes in [(1, 1), (2, 7), (3, 100), (100, 100)]:
+        for sizes in [(1, 1), (2, 7), (100, 100)]:
             t2i_score = looked_up(back)[0] if two else None
             ranking = _rank(there, index, 4, sizes, t2i_score=t2i_score)
             assert (ranking.i2t.ranks.tolist(), ranking.t2i.ranks.tolist()) == expected

@@ -16,8 +16,6 @@ from manymatch.evaluation.ensemble import best_beta, reranked
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.methods.shared.method import Embeddings
 from manymatch.model.embed import Embedded
-from manymatch.results.metrics import Metrics, Provenance
-from manymatch.results.retrieval import Samples
 from manymatch.similarities.vectors import cosine
 from manymatch.util.errors import ConfigError, DataError
 
@@ -64,14 +62,6 @@ def test_every_beta_ranks_by_scores_that_are_computed_once():
 @pytest.fixture
 def models(tmp_path):
     return make_models(tmp_path)
-
-
-def test_the_stage_writes_a_result_of_its_own(models):
-    Metrics.model_validate(models.rerank(models.make("a", "cora")))
-    record = Provenance.model_validate(models.provenance("a"))
-    assert (record.preset, record.method, record.split) == ("a+rerank", "cora", "test")
-    assert record.rerank_beta in stage.BETAS
-    Samples.model_validate_json((models.written("a").run / "samples.json").read_text())
 
 
 def terms_of_equation_14(models, names, split):

@@ -114,7 +114,7 @@ def test_embeddings_are_compared_as_asked(files):
     assert expected(dot) != expected(dot / lengths)
 
 
-@pytest.mark.parametrize("scale", ["1e-43", "1e-13", "1e30", "1e200", "1e-300"])
+@pytest.mark.parametrize("scale", ["1e-43", "1e30", "1e-300"])
 def test_a_number_for_all_vectors_changes_no_rank(files, scale):
     dtype = "f8" if float(scale) in (1e200, 1e-300) else "f4"
     exact = (1024 * files.images).round()  # few digits, which small numbers of float32 have too

@@ -145,18 +145,6 @@ def test_chosen_elements_score_as_embeddings_cut_by_hand():
         assert rsums[name] == pytest.approx(expected["rsum"])
 
 
-def test_the_analysis_has_a_part_for_each_sample_and_modality():
-    analysis = _Made().analyse()
-    metrics, shown = analysis.metrics, analysis.details
-    assert metrics.gallery == shown.gallery.images == 12
-    assert len(shown.image_maps) == len(shown.caption_maps) == 4
-    assert 1 <= metrics.images.winners <= 3
-    assert 1 <= metrics.images.distinct <= 3
-    assert metrics.images.log_circular_variance_squared > metrics.images.log_circular_variance
-    assert np.shape(shown.projection.images.places) == (12, 3, 2)
-    assert np.shape(shown.projection.texts.places) == (36, 2, 2)
-
-
 def test_shown_items_are_the_nearest_ones_with_their_marks():
     made = _Made()
     analysis = made.analyse()

@@ -39,10 +39,6 @@ def test_kappa(one, other, pairs, kappa):
     )
 
 
-def test_annotators_without_a_common_pair_have_no_agreement():
-    assert agreements(votes(ann="y--", bob="-n-")) == []
-
-
 def test_a_record_is_read_again_and_replaces_the_former_vote(tmp_path):
     path = tmp_path / "x.csv"
     odd = ('i,"0"', " c 1 ")

@@ -28,7 +28,7 @@ def left_out(positive, share):
     return (drawn < share) & ~positive
 
 
-def image_indices(count=6):
+def image_indices(count=3):
     """The image of each caption, drawn: some images have several captions, or one image has all."""
     drawn = Random(0)
     cases = [[0], [0, 0, 0]]

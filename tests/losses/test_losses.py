@@ -72,8 +72,7 @@ def scores_of(image_index):
     return normal(max(image_index) + 1, len(image_index)).detach().tanh().requires_grad_()
 
 
-@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
-@pytest.mark.parametrize("margin", [0.2, 3.0])
+@pytest.mark.parametrize(("share", "margin"), [(0.0, 0.2), (0.5, 3.0), (1.0, 0.2)])
 @pytest.mark.parametrize("image_index", image_indices(), ids=str)
 def test_losses_of_all_pairs(image_index, margin, share):
     """Some pairs of other images, or all, are left out of the negatives."""
@@ -114,8 +113,7 @@ def drawn_positives():
 NO_NEGATIVES = torch.tensor([[True, True, True], [False, True, False]])
 
 
-@pytest.mark.parametrize("share", [0.0, 0.5])
-@pytest.mark.parametrize("temperature", [0.05, 1.0])
+@pytest.mark.parametrize(("share", "temperature"), [(0.0, 0.05), (0.5, 1.0)])
 @pytest.mark.parametrize("positive", [drawn_positives(), NO_NEGATIVES], ids=["drawn", "anchors"])
 def test_entity_contrastive(positive, temperature, share):
     scores = normal(*positive.shape).detach().tanh().requires_grad_()

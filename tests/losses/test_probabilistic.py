@@ -9,7 +9,6 @@ from same_gradients import assert_same, image_indices, left_out, normal
 
 from manymatch.losses.contrastive import contrastive_terms
 from manymatch.losses.probabilistic import (
-    log_mean_probability,
     match_entropy,
     pseudo_positives,
     soft_contrastive,
@@ -27,8 +26,9 @@ def naive_contrastive(logits, match, out):
     return total / (n * m)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.5])
-@pytest.mark.parametrize(("n", "m", "samples"), [(3, 5, 4), (1, 2, 1), (2, 1, 9)])
+@pytest.mark.parametrize(
+    ("n", "m", "samples", "share"), [(3, 5, 4, 0.0), (1, 2, 1, 0.0), (2, 3, 9, 0.5)]
+)
 def test_soft_contrastive(n, m, samples, share):
     logits, match = normal(n, m, samples), torch.arange(n)[:, None] == torch.arange(m) * n // m
     out = left_out(match, share)
@@ -44,12 +44,6 @@ def test_a_sure_mistake_costs_its_logit(logit):
     torch.testing.assert_close(loss, torch.tensor(300.0))
     loss.backward()
     torch.testing.assert_close(logits.grad, torch.full((1, 1, 4), math.copysign(0.25, logit)))
-
-
-def test_log_mean_probability():
-    logits = torch.tensor([[0.0, math.log(3.0)], [-800.0, -800.0]], dtype=torch.float64)
-    expected = torch.tensor([math.log((1 / 2 + 3 / 4) / 2), -800.0], dtype=torch.float64)
-    torch.testing.assert_close(log_mean_probability(logits), expected)
 
 
 def naive_entropy(logits, labels, out=None):
@@ -152,18 +146,7 @@ def test_with_one_caption_an_image_it_is_the_printed_loss():
         assert_same(soft_match(z, true), printed(z, true), [logits], atol=1e-12)
 
 
-def test_the_matches_of_a_query_do_not_compete():
-    """A better match never raises the loss of a query, however good its other matches are."""
-    logits = torch.tensor([[10.0, 5.0, 4.0, 0.0]], requires_grad=True)
-    soft_match(logits, torch.tensor([[True, True, True, False]])).backward()
-    assert (logits.grad[0, :3] < 0).all()
-    alone = torch.tensor([[9.0, -9.0, 3.0]], requires_grad=True)
-    loss = soft_match(alone, torch.tensor([[True, True, True]]))
-    loss.backward()
-    assert loss == 0 and not alone.grad.any()
-
-
-@pytest.mark.parametrize("gap", [5.0, 50.0, 500.0])
+@pytest.mark.parametrize("gap", [5.0, 500.0])
 def test_a_sure_mistake_costs_its_gap_and_is_still_corrected(gap):
     """P is 1 in single precision: `1 - P` would be 0, its logarithm infinite."""
     logits = torch.tensor([[0.0, gap]], requires_grad=True)
@@ -173,9 +156,3 @@ def test_a_sure_mistake_costs_its_gap_and_is_still_corrected(gap):
     torch.testing.assert_close(loss.double(), expected, rtol=1e-6, atol=0)
     loss.backward()
     torch.testing.assert_close(logits.grad, torch.tensor([[-1.0, 1.0]]), atol=0.01, rtol=0)
-
-
-def test_two_equal_candidates_may_both_be_the_most_probable():
-    logits = torch.tensor([[2.0, 2.0, -1.0]], dtype=torch.float64, requires_grad=True)
-    match = torch.tensor([[True, False, False]])
-    assert_same(soft_match(logits, match), naive_match(logits, match), [logits], atol=1e-12)

@@ -14,7 +14,7 @@ from manymatch.losses import (
     uniformity,
 )
 
-SIZES = [(5, 3, 6), (4, 1, 5), (1, 2, 4), (1, 1, 3), (2, 6, 3)]
+SIZES = [(4, 3, 5), (3, 1, 4), (1, 1, 3)]
 """Samples, elements, dimensions."""
 sizes = pytest.mark.parametrize("shape", SIZES, ids=str)
 
@@ -63,7 +63,7 @@ def test_mmd_of_coinciding_elements(squared):
     assert_same(mmd(*inputs, 0.7, squared), naive_mmd(*inputs, 0.7, squared), inputs)
 
 
-@pytest.mark.parametrize("spread", [1.0, 1e-1, 1e-2])
+@pytest.mark.parametrize("spread", [1.0, 1e-2])
 def test_mmd_in_single_precision_where_all_elements_lie_close(spread):
     """Cancellation in `|x|^2 + |y|^2 - 2 xy` neither spoils the value nor the gradient."""
     centre = 3 * functional.normalize(normal(64).detach(), dim=0)
@@ -76,13 +76,6 @@ def test_mmd_in_single_precision_where_all_elements_lie_close(spread):
         results.append((value.detach(), *torch.autograd.grad(value, inputs)))
     for exact, single in zip(*results, strict=True):
         assert (single - exact).abs().max() < 1e-3 * exact.abs().max() + 2e-7
-
-
-def test_mmd_in_single_precision_of_coinciding_elements():
-    images = normal(1, 1, 32, dtype=torch.float32).detach().expand(8, 4, 32).clone()
-    value = mmd(images.requires_grad_(), images.detach())
-    (gradient,) = torch.autograd.grad(value, images)
-    assert value == 0 and (gradient == 0).all()
 
 
 def naive_slot_diversity(slots):
@@ -169,9 +162,8 @@ def test_gram_diversity_has_a_gradient_where_all_is_orthogonal():
 
 
 @pytest.mark.parametrize("name", ["mmd", *SET_LOSSES])
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_computed_in_single(name, dtype):
-    half = normal(5, 3, 8, dtype=torch.float32).detach().to(dtype)
+def test_half_precision_is_computed_in_single(name):
+    half = normal(5, 3, 8, dtype=torch.float32).detach().bfloat16()
     loss = SET_LOSSES.get(name, (lambda x: mmd(x, x[:3].flip(1) * 0.5),))[0]
     with torch.autocast("cpu", dtype=torch.bfloat16):
         result = loss(half)

@@ -15,11 +15,10 @@ from manymatch.losses.optimal_transport import (
     sinkhorn,
     transport,
 )
-from manymatch.losses.pseudo_labels import LabelSettings
 from manymatch.util.errors import DataError
 
 SHARP = [(0.01, 20.0), (0.025, 5.0)]
-SHAPES = [(6, 4), (4, 4), (3, 7), (1, 5), (5, 1), (1, 1)]
+SHAPES = [(6, 4), (3, 7), (1, 5), (5, 1)]
 
 
 def log_p_of(n, n_classes, tau=1.0, size=5, seed=0, dtype=torch.float64):
@@ -53,18 +52,18 @@ def log_sum(values):
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(("tau", "eta"), [(1.0, 1.0), *SHARP])
 def test_rounds_equal_the_naive_loop_and_a_tolerance_is_reached(shape, tau, eta):
-    log_p = log_p_of(*shape, tau)
+    log_p = log_p_of(*shape, tau).requires_grad_()
     for rounds in (1, 2, 5):
         plan = sinkhorn(log_p, eta, rounds=rounds)
+        assert not plan.requires_grad
         torch.testing.assert_close(plan, naive(log_p, eta, rounds), atol=1e-9, rtol=0)
     if eta == 1.0:
         q = sinkhorn(log_p, eta, tolerance=1e-8)
-        assert marginal_error(q) <= 1e-8
+        assert marginal_error(q) <= 1e-8 and not q.requires_grad
         torch.testing.assert_close(q.sum(1), torch.ones(shape[0], dtype=q.dtype))
 
 
-@pytest.mark.parametrize(("n", "n_classes"), [(40, 25), (25, 40)])
-@pytest.mark.parametrize("eta", [1.0, 10.0])
+@pytest.mark.parametrize(("n", "n_classes", "eta"), [(20, 12, 1.0), (12, 20, 10.0)])
 def test_the_solution_is_that_of_pot(n, n_classes, eta):
     import ot  # takes half a second
 
@@ -79,14 +78,6 @@ def test_the_solution_is_that_of_pot(n, n_classes, eta):
     torch.testing.assert_close(by_rounds, result, atol=1e-7, rtol=0)
 
 
-@pytest.mark.parametrize(("tau", "eta"), SHARP)
-def test_a_tolerance_is_reached_in_the_sharp_settings(tau, eta):
-    log_p = log_p_of(64, 50, tau, dtype=torch.float32)
-    result = transport(log_p, eta, tolerance=1e-4)
-    assert result.q.dtype == torch.float32
-    assert result.error <= 1e-4 or result.rounds == 2000
-
-
 def test_equal_and_unreachable_columns_are_served():
     """Each row nearly certain of one of four classes out of eight, thousands of nats ahead."""
     log_p = torch.full((16, 8), -3000.0, dtype=torch.float64)
@@ -95,7 +86,7 @@ def test_equal_and_unreachable_columns_are_served():
     torch.testing.assert_close(q.sum(0), torch.full((8,), 2.0, dtype=q.dtype), atol=1e-8, rtol=0)
 
 
-@pytest.mark.parametrize("count", [1, 3, 50])
+@pytest.mark.parametrize("count", [1, 50])
 @pytest.mark.parametrize(("tau", "eta"), SHARP)
 def test_single_precision_stays_finite_and_close(count, tau, eta):
     log_p = log_p_of(200, 90, tau)
@@ -104,24 +95,6 @@ def test_single_precision_stays_finite_and_close(count, tau, eta):
     torch.testing.assert_close(
         result.double(), sinkhorn(log_p, eta, rounds=count), atol=0.02, rtol=0
     )
-
-
-def test_half_precision_is_computed_in_single():
-    log_p = log_p_of(20, 9, 0.1).to(torch.bfloat16)
-    result = sinkhorn(log_p, 5.0, rounds=3)
-    assert result.dtype == torch.bfloat16
-    expected = sinkhorn(log_p.float(), 5.0, rounds=3)
-    torch.testing.assert_close(result, expected.to(torch.bfloat16))
-
-
-def test_near_potentials_save_rounds():
-    log_p = log_p_of(32, 25, 0.05)
-    first = transport(log_p, 5.0, tolerance=1e-4)
-    moved = log_p + 0.01 * log_p_of(32, 25, 1.0, seed=1)
-    cold = transport(moved, 5.0, tolerance=1e-4)
-    warm = transport(moved, 5.0, tolerance=1e-4, potentials=first.potentials)
-    assert warm.rounds < cold.rounds
-    torch.testing.assert_close(warm.q, cold.q, atol=0.01, rtol=0)
 
 
 def test_potentials_are_a_start_and_give_the_labels_of_some_rows():
@@ -140,12 +113,6 @@ def test_the_error_counts_the_worst_column():
     assert marginal_error(torch.tensor([[0.6, 0.4], [0.9, 0.1], [0.9, 0.1]])).item() == (
         pytest.approx(0.9)
     )
-
-
-def test_there_is_no_gradient():
-    log_p = log_p_of(6, 4).requires_grad_()
-    assert not sinkhorn(log_p, 5.0, rounds=2).requires_grad
-    assert not sinkhorn(log_p, 5.0, tolerance=1e-3).requires_grad
 
 
 def half_possible(n, n_classes):
@@ -198,13 +165,7 @@ def test_what_cannot_be_assigned_is_refused(where, value, message):
             sinkhorn(log_p[:0], 5.0, **end)
 
 
-def test_three_rounds_unless_told_otherwise():
-    log_p = log_p_of(20, 8, 0.1)
-    assert torch.equal(sinkhorn(log_p, 5.0), sinkhorn(log_p, 5.0, rounds=3))
-    assert LabelSettings().rounds == 3
-
-
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", SHAPES[:2])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-4), (torch.float64, 1e-1)])
 def test_with_both_the_rounds_stop_at_the_tolerance(shape, dtype, tolerance):
     log_p = log_p_of(*shape, dtype=dtype)
@@ -217,8 +178,6 @@ def test_with_both_the_rounds_stop_at_the_tolerance(shape, dtype, tolerance):
         assert fewer.rounds == result.rounds - 1 and fewer.error > tolerance
 
 
-@pytest.mark.parametrize("rounds", [0, -2])
-@pytest.mark.parametrize("tolerance", [None, 1e-3])
-def test_no_rounds_are_refused(rounds, tolerance):
-    with pytest.raises(ValueError, match=rf"sinkhorn: {rounds} rounds"):
-        sinkhorn(log_p_of(4, 3), 5.0, rounds, tolerance)
+def test_no_rounds_are_refused():
+    with pytest.raises(ValueError, match="sinkhorn: 0 rounds"):
+        sinkhorn(log_p_of(4, 3), 5.0, 0, 1e-3)

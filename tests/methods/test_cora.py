@@ -6,19 +6,9 @@ import pytest
 import torch
 from small_methods import encode
 
-from manymatch.batch.batch import name_id
 from manymatch.losses.contrastive import info_nce
 from manymatch.losses.triplets import triplet
-from manymatch.scene_graphs.verbs import add_verbs, as_parsed
 from manymatch.util.errors import DataError
-
-
-def test_cora_names_its_entities(build, make_batch):
-    texts = build("cora").encode_texts(make_batch([0, 1]))
-    dog, cat, red, big = (name_id(word) for word in ("dog", "cat", "red", "big"))
-    assert texts.entity_caption.tolist() == [0, 0, 1, 2, 2, 3, 4]
-    assert texts.entity_names.tolist()[:3] == [dog, cat, dog]
-    assert texts.entity_attributes.tolist()[:3] == [[red, 0, 0, 0], [big, red, 0, 0], [0] * 4]
 
 
 def naive_cora(method, images, texts, image_index):
@@ -88,12 +78,3 @@ def test_cora_without_the_last_activation_uses_all_directions(build, make_batch)
 def test_cora_without_graphs_says_so(build, make_batch):
     with pytest.raises(DataError, match="scene graphs"):
         build("cora").encode_texts(replace(make_batch([0]), graphs=None))
-
-
-@pytest.mark.parametrize("verbs", [True, False])
-def test_cora_reads_verbs_of_relations_as_its_settings_say(build, verbs):
-    method = build("cora", {"verb_attributes": verbs})
-    assert method.read_graph is (add_verbs if verbs else as_parsed)
-    assert method.shown_graph is method.read_graph
-    assert build("vsepp").read_graph is None
-    assert build("vsepp").shown_graph is add_verbs

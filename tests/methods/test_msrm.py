@@ -1,20 +1,15 @@
 """MSRM's own terms: a naive loop over the paper's equations, and scores of both directions."""
 
-import math
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
 from small_methods import encode
 
-from manymatch.config.preset import read_preset
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.methods import check_model
 from manymatch.methods.shared.method import Embeddings
 from manymatch.util.errors import ConfigError
-
-PRESETS = sorted((Path(__file__).parents[2] / "presets").glob("*/msrm*.yaml"))
 
 
 def gaussians(n, m, size=16, seed=0):
@@ -92,9 +87,15 @@ def naive_one_way(method, queries, candidates, match):
     return matching([[-tau * d for d in row] for row in d2]), matching(cosines)
 
 
-@pytest.mark.parametrize("activation", ["sigmoid", "relu"])
-@pytest.mark.parametrize("alpha", [2.0, 0.0, None])
-@pytest.mark.parametrize("image_index", [[0, 0, 1, 2, 2], [0, 0]], ids=str)
+@pytest.mark.parametrize(
+    ("activation", "alpha", "image_index"),
+    [
+        ("sigmoid", 2.0, [0, 0, 1, 2, 2]),
+        ("sigmoid", None, [0, 0, 1, 2, 2]),
+        ("relu", 0.0, [0, 0, 1, 2, 2]),
+        ("relu", 2.0, [0, 0]),
+    ],
+)
 def test_both_losses_equal_the_naive_loop(build, make_batch, activation, alpha, image_index):
     # A small tau, since the naive loop takes the logarithm of 1 - P, inexact where P is near 1.
     settings = {"alpha": alpha, "tau": 0.5, "hypergraph_activation": activation}
@@ -135,14 +136,6 @@ def test_each_direction_ranks_by_its_querys_gaussian(build, make_batch):
     assert torch.equal(ranking.t2i.items, by_text.T.argsort(1)[:, :3])
 
 
-def test_retrieval_by_means_is_the_cosine_both_ways(build, make_batch):
-    method, batch = build("msrm", {"inference": "mu"}).eval(), make_batch(range(3))
-    images, texts = encode(method, batch)
-    assert method.t2i_score is None
-    expected = images.vectors[:, 0] @ texts.vectors[:, 0].T
-    torch.testing.assert_close(method.score(images, texts), expected)
-
-
 @pytest.mark.parametrize("activation", ["sigmoid", "relu"])
 def test_retrieval_by_the_last_layer_takes_each_candidate_as_a_hypergraph(
     build, make_batch, activation
@@ -177,26 +170,3 @@ def test_retrieval_by_the_last_layer_takes_each_candidate_as_a_hypergraph(
 def test_retrieval_by_the_last_layer_needs_a_trained_hypergraph():
     with pytest.raises(ConfigError, match="inference 'hypergraph' with hypergraph_weight 0"):
         check_model("msrm", {"inference": "hypergraph", "hypergraph_weight": 0.0})
-
-
-def test_learned_sharpness_starts_as_set_and_stays_positive(build):
-    method = build("msrm", {"tau": 3.0, "alpha": 0.5, "hypergraph_sharpness": 7.0})
-    numbers = (method.tau, method.hypergraph.alpha, method.hypergraph.sharpness)
-    assert [number().item() for number in numbers] == pytest.approx([3.0, 0.5, 7.0])
-    with torch.no_grad():
-        method.tau.log.fill_(-20.0)
-    assert method.tau() > 0
-
-
-def test_it_needs_a_loss_that_matches():
-    for name in ("distance_weight", "hypergraph_weight"):
-        check_model("msrm", {name: 0.0})
-    with pytest.raises(ConfigError, match="distance_weight and hypergraph_weight are all 0"):
-        check_model("msrm", {"distance_weight": 0.0, "hypergraph_weight": 0.0})
-
-
-@pytest.mark.parametrize("path", PRESETS, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_a_non_match_is_as_far_from_a_hyperedge_as_in_the_paper(path):
-    """Larger variances make distances smaller; alpha makes up for them."""
-    settings = check_model("msrm", read_preset(path).model)
-    assert settings.alpha == pytest.approx(2 * math.exp(settings.log_variance), rel=0.01)

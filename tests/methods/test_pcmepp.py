@@ -157,20 +157,6 @@ def test_partners_are_right_after_parts_of_a_batch_are_joined(build, make_batch)
     torch.testing.assert_close(loss, 2 * match_entropy(logits, labels))
 
 
-def test_the_score_is_minus_the_distance(build, make_batch):
-    method = build("pcmepp", {"log_variance": -3.0}).eval()
-    images, texts = encode(method, make_batch([0, 1, 2]))
-    expected = [
-        [
-            -distance((v[0], spread), (t[0], other))
-            for t, other in zip(texts.vectors, texts.log_variance, strict=True)
-        ]
-        for v, spread in zip(images.vectors, images.log_variance, strict=True)
-    ]
-    expected = torch.stack([torch.stack(row) for row in expected])
-    torch.testing.assert_close(method.score(images, texts), expected, atol=1e-5, rtol=0)
-
-
 def test_mixed_pixels_are_means_or_have_a_square_of_the_partner():
     torch.manual_seed(0)
     side, pixels = 6, torch.randint(0, 256, (200, 36, 3)).float()

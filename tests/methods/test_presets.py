@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from made_clips import write_word2vec
-from small_methods import CLIP_METHODS, NAMES, WIDTH, losses
+from small_methods import WIDTH, losses
 
 from manymatch.batch.padding import padded_rows
 from manymatch.config import preset as presets
@@ -63,17 +63,23 @@ def small_model(preset):
     return small(check_model(preset.method, preset.model).model_dump())
 
 
+def kind_of(value):
+    """Numbers of a kind are all the same; 0 and null turn a part off."""
+    if isinstance(value, dict):
+        return {key: kind_of(part) for key, part in value.items()}
+    return bool(value) if value is None or isinstance(value, int | float) else value
+
+
 def kinds():
-    """One preset of those that differ in nothing but widths, data, epochs and rates. Backbones of
-    the hub have tests of their own (test_backbones)."""
+    """One preset of those that differ in nothing but numbers and data. Backbones of the hub have
+    tests of their own (test_backbones)."""
     first = {}
     for path in PRESETS:
         preset = read_preset(path)
         if preset.model.get("image", {}).get("backbone"):
             continue
         groups = [group.match for group in preset.training.parameter_groups]
-        optimizer, clip_norm = preset.training.optimizer.name, preset.training.clip_norm
-        kind = (preset.method, small_model(preset), optimizer, groups, clip_norm)
+        kind = (preset.method, kind_of(small_model(preset)), groups)
         first.setdefault(json.dumps(kind, sort_keys=True, default=str), path)
     for path in first.values():
         pixels = read_preset(path).features.startswith("pixels")
@@ -85,10 +91,10 @@ def kinds():
 
 
 @pytest.mark.parametrize("path", kinds())
-def test_a_preset_takes_two_training_steps(path, vocabulary, make_batch, monkeypatch):
+def test_a_preset_takes_a_training_step(path, vocabulary, make_batch, monkeypatch):
     monkeypatch.setitem(resnet.DEPTHS, "resnet50", [1, 1, 1, 1])
     preset = read_preset(path)
-    model, batch = {**small_model(preset), "size": SIZE}, make_batch(range(4))
+    model, batch = {**small_model(preset), "size": SIZE}, make_batch(range(3))
     pixels = bool({**model, **model.get("image", {})}.get("cnn"))
     batch = pictures(batch) if pixels else batch
     words = vocabulary_of(preset.method, model, vocabulary)
@@ -99,14 +105,12 @@ def test_a_preset_takes_two_training_steps(path, vocabulary, make_batch, monkeyp
     optimizer = make_optimizer(method, preset.training, fused=True)
     before = [parameter.clone() for parameter in method.parameters()]
     method.start_step(1.0)
-    for _ in range(2):
-        loss = torch.stack(list(losses(method, batch).values())).sum()
-        assert loss.isfinite()
-        optimizer.zero_grad()
-        loss.backward()
-        if preset.training.clip_norm is not None:
-            torch.nn.utils.clip_grad_norm_(method.parameters(), preset.training.clip_norm)
-        optimizer.step()
+    loss = torch.stack(list(losses(method, batch).values())).sum()
+    assert loss.isfinite()
+    loss.backward()
+    if preset.training.clip_norm is not None:
+        torch.nn.utils.clip_grad_norm_(method.parameters(), preset.training.clip_norm)
+    optimizer.step()
     pairs = zip(before, method.parameters(), strict=True)
     assert any(not torch.equal(old, new) for old, new in pairs)
 
@@ -121,12 +125,7 @@ def pictures(batch):
 
 @pytest.mark.parametrize(
     ("dataset", "name", "scale"),
-    [
-        ("coco", "dive", 0.1),
-        ("flickr30k", "dive", 0.05),
-        ("coco", "maxmatch", 0.1),
-        ("flickr30k", "maxmatch", 0.1),
-    ],
+    [("flickr30k", "dive", 0.05), ("coco", "maxmatch", 0.1)],
 )
 def test_regions_train_the_image_side_and_the_captions_sets_slowly(
     dataset, name, scale, vocabulary
@@ -142,15 +141,6 @@ def test_regions_train_the_image_side_and_the_captions_sets_slowly(
         assert rates[id(parameter)] == pytest.approx(0.001 * (scale if slow else 1.0))
 
 
-def test_a_preset_says_how_it_is_launched_and_one_of_pixels_drops_no_regions():
-    for path in PRESETS:
-        preset = read_preset(path)
-        stage = "warm_evaluate" if preset.warm_start else "evaluate"
-        assert f"dvc repro {stage}@{path.parent.name}-{path.stem}" in path.read_text(), path
-        pixels = preset.features.startswith("pixels")
-        assert not (pixels and preset.augmentation.region_drop), path
-
-
 def test_cora_goes_on_from_conceptual_captions_with_every_part(vocabulary):
     """CORA, table 9: the pre-trained model and the one that starts from it have equal parts."""
     paths = {f"{path.parent.name}/{path.stem}": path for path in PRESETS}
@@ -164,12 +154,3 @@ def test_cora_goes_on_from_conceptual_captions_with_every_part(vocabulary):
         method = build_method(preset.method, model, vocabulary=words, feature_width=WIDTH)
         shapes.append({name: value.shape for name, value in method.state_dict().items()})
     assert shapes[0] == shapes[1]
-
-
-def test_every_method_has_a_preset():
-    for dataset in ("scenes", "flickr8k"):
-        methods = {read_preset(path).method for path in PRESETS if path.parent.name == dataset}
-        assert methods >= set(NAMES) - set(CLIP_METHODS), dataset
-    for dataset in ("youcook2", "msrvtt", "lsmdc"):
-        methods = {read_preset(path).method for path in PRESETS if path.parent.name == dataset}
-        assert methods >= set(CLIP_METHODS), dataset

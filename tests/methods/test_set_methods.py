@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from small_methods import encode, losses
+from small_methods import encode
 
 from manymatch.losses import (
     global_discriminative,
@@ -16,7 +16,6 @@ from manymatch.losses import (
     triplet,
 )
 from manymatch.methods import check_model
-from manymatch.networks.pooling import SlotAttention
 from manymatch.similarities import max_match, mil, smooth_chamfer
 from manymatch.util.errors import ConfigError
 
@@ -82,39 +81,6 @@ def test_l_gd_is_the_mean_of_the_modalities_and_l_isd_their_sum(build, make_batc
     torch.testing.assert_close(result["intra_set_divergence"], 0.1 * sum(apart))
 
 
-def test_maps_of_every_pass_of_slot_attention_end_in_the_attention(build, make_batch):
-    method, batch = build("dive").eval(), make_batch(range(5))
-    with torch.no_grad():
-        passes = method.image_passes(batch)
-        attention = method.encode_images(batch).attention
-    assert passes.shape == (method.settings.sets.iterations, *attention.shape)
-    torch.testing.assert_close(passes[-1], attention)
-    assert not torch.allclose(passes[0], passes[-1])
-    assert build("pvse").image_passes(batch) is None  # one look, no passes
-
-
-@set_methods
-def test_the_first_epochs_may_take_all_negatives(build, make_batch, name):
-    assert build(name).settings.all_negatives_epochs == 0
-    method, batch = build(name, {"all_negatives_epochs": 2}), make_batch(range(5))
-    images, texts = encode(method, batch)
-    scores, margin = method.score(images, texts), method.settings.margin
-    for epoch, mining in ((0, "mean"), (1, "mean"), (2, "hardest"), (7, "hardest")):
-        method.start_epoch(epoch)
-        result = method.loss(images, texts, batch)["triplet"]
-        torch.testing.assert_close(result, triplet(scores, batch.image_index, margin, mining))
-        assert result < 2 * (margin + 2)  # a mean of hinges, beside which the other terms count
-
-
-@set_methods
-def test_a_set_of_one_element(build, make_batch, name):
-    method, batch = build(name, {"sets": {"size": 1}}), make_batch(range(4))
-    assert encode(method, batch)[0].vectors.shape[1] == 1
-    terms = losses(method, batch)
-    assert terms["diversity"] == 0
-    assert all(term.isfinite() for term in terms.values())
-
-
 @set_methods
 def test_what_a_group_does_not_say_stays_the_methods_own(name):
     own = check_model(name, {})
@@ -124,36 +90,6 @@ def test_what_a_group_does_not_say_stays_the_methods_own(name):
     assert changed.sets == own.sets.model_copy(update={"size": 3})
     assert changed.image == own.image.model_copy(update={"dropout": 0.5})
     assert (changed.similarity, changed.text) == (own.similarity, own.text)
-
-
-def test_defaults_are_each_papers_own():
-    dive, maxmatch, pvse = (check_model(name, {}) for name in SET_METHODS)
-    weights = [(m.margin, m.mmd_weight, m.diversity_weight) for m in (dive, maxmatch, pvse)]
-    assert weights == [(0.2, 0.01, 0.01), (0.3, 0.01, 0.01), (0.1, 0.01, 0.1)]
-    assert (maxmatch.contrastive_weight, maxmatch.scale) == (0.001, 0.5)
-    assert (dive.sets.module, dive.sets.size, dive.sets.iterations) == ("slot_attention", 4, 4)
-    assert not dive.sets.position_code and dive.word_position_code
-    assert (pvse.sets.module, pvse.sets.size, pvse.image.encoder) == ("pie_net", 2, "raw")
-    probability = check_model("dive", {"similarity": {"name": "mp"}}).similarity
-    assert (probability.scale, probability.shift) == (1.0, 0.0)  # DivE's released code
-    assert maxmatch.temperature == 0.01  # CORA's
-    assert [m.similarity.name for m in (dive, maxmatch, pvse)] == [
-        "smooth_chamfer",
-        "max_match",
-        "mil",
-    ]
-
-
-def test_the_place_is_told_to_images_and_words_apart(build):
-    for of_images in (False, True):
-        for of_words in (False, True):
-            method = build(
-                "dive", {"sets": {"position_code": of_images}, "word_position_code": of_words}
-            )
-            towers = method.image.sets, method.text.sets
-            assert all(isinstance(sets, SlotAttention) for sets in towers)
-            expected = ["grid" if of_images else None, "sequence" if of_words else None]
-            assert [sets.position_code for sets in towers] == expected
 
 
 def test_boxes_tell_the_place_of_an_image_s_features(build, make_batch):
@@ -172,33 +108,6 @@ def test_places_that_nothing_tells_are_refused(build, make_batch):
     batch = replace(make_batch(range(3)), boxes=None)
     with pytest.raises(ConfigError, match="different numbers of features without boxes"):
         method.encode_images(batch)
-
-
-@set_methods
-def test_without_the_global_feature_elements_are_slots_alone(build, make_batch, name):
-    with_it, batch = build(name).eval(), make_batch(range(3))
-    without = build(name, {"global_feature": False}).eval()
-    without.load_state_dict(with_it.state_dict())
-    for side, whole in zip(encode(without, batch), encode(with_it, batch), strict=True):
-        torch.testing.assert_close(side.slots, whole.slots)
-        torch.testing.assert_close(side.globals, whole.globals)
-        expected = side.slots
-        if name == "pvse":
-            expected = torch.nn.functional.layer_norm(expected, expected.shape[-1:])
-        torch.testing.assert_close(
-            side.vectors, torch.nn.functional.normalize(expected, dim=2), atol=1e-5, rtol=0
-        )
-        assert (side.vectors - whole.vectors).abs().max() > 0.01
-
-
-@set_methods
-def test_attention_is_shown_out_of_training(build, make_batch, name):
-    method, batch = build(name), make_batch(range(3))
-    assert all(side.attention is None for side in encode(method, batch))
-    images, texts = encode(method.eval(), batch)
-    for side, mask in ((images, batch.region_mask), (texts, batch.word_mask)):
-        assert side.attention.shape == (*side.vectors.shape[:2], mask.shape[1])
-        assert (side.attention.mT[~mask] == 0).all()
 
 
 @set_methods

@@ -3,13 +3,10 @@
 import copy
 
 import torch
-from small_methods import WIDTH, encode
+from small_methods import encode
 from torch.nn.functional import normalize
 
-from manymatch.config.preset import Preset, WarmStart
 from manymatch.losses.triplets import triplet
-from manymatch.model.checkpoint import save_model
-from manymatch.training.warm_start import find_source
 
 HEADS, PROTOTYPES, SIZE = 3, 2, 8
 
@@ -45,24 +42,3 @@ def test_every_caption_is_a_pair_with_its_image(build, make_batch):
     }
     torch.testing.assert_close(result, expected)
     assert int(method.labels.images.queue.filled) == len(batch.image_index) == 7
-
-
-def test_the_contrastive_twin_is_the_same_without_classes(build, make_batch):
-    method, twin = build("swamp"), build("swamp", {"weight": 0.0})
-    batch = make_batch([0, 1, 2])
-    own = method.loss(*encode(method, batch), batch)
-    assert set(own) == {"triplet", "swapped"}
-    torch.testing.assert_close(twin.loss(*encode(twin, batch), batch), {"triplet": own["triplet"]})
-    mine, theirs = dict(method.named_parameters()), dict(twin.named_parameters())
-    assert set(mine) - set(theirs) == {"labels.prototypes"}
-
-
-def test_a_start_from_the_twin_leaves_the_classes_fresh(build, vocabulary, tmp_path):
-    twin, method = build("swamp", {"weight": 0.0}, seed=1), build("swamp")
-    before = method.labels.prototypes.clone()
-    warm = WarmStart(model="scenes/twin", fresh=("^labels[.]",))
-    preset = Preset(method="swamp", features="grid", warm_start=warm)
-    save_model(tmp_path / "scenes" / "twin", twin, preset, vocabulary, WIDTH)
-    find_source(preset, tmp_path).load(method, vocabulary)
-    assert torch.equal(method.read.queries, twin.read.queries)
-    assert torch.equal(method.labels.prototypes, before)

@@ -7,9 +7,9 @@ from scipy.optimize import linear_sum_assignment
 
 from manymatch.similarities.matchings import best_columns, fits, scipy_assignment, subset_assignment
 
-SIZES = [(1, 1), (1, 4), (2, 2), (3, 5), (4, 4), (4, 7), (6, 6), (8, 8)]
-LARGE = [(9, 10), (5, 20), (12, 12), (20, 23)]
-PAIRS = (4, 3)
+SIZES = [(1, 1), (1, 4), (3, 5), (4, 4), (8, 8)]
+LARGE = [(9, 10), (5, 20), (12, 12)]
+PAIRS = (3, 2)
 
 
 def uniform(shape, generator):

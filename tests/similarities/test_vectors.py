@@ -48,7 +48,7 @@ def naive_mahalanobis(mean, log_variance, points):
     return torch.stack(rows)
 
 
-@pytest.mark.parametrize(("q", "c", "size"), [(3, 5, 6), (1, 4, 3), (4, 1, 1), (2, 2, 8)])
+@pytest.mark.parametrize(("q", "c", "size"), [(3, 5, 6), (4, 1, 1)])
 def test_mahalanobis(q, c, size):
     inputs = [part.requires_grad_() for part in gaussians(q, c, size)]
     result = mahalanobis(*inputs)
@@ -63,7 +63,7 @@ def test_a_query_is_at_no_distance_from_its_own_mean():
     assert (own >= 0).all() and (own < 1e-3).all()
 
 
-@pytest.mark.parametrize("variance", [-5.0, 0.0, 3.0])
+@pytest.mark.parametrize("variance", [-5.0, 3.0])
 def test_rounding_in_single_precision_is_that_of_the_terms(variance):
     mean, log_variance, points = gaussians(40, 60, 256, torch.float32)
     mean = normalize(points[:40] + 0.3 * mean, dim=1)  # near, so that the terms cancel
@@ -85,7 +85,7 @@ def test_pair_distances(shape):
     assert_same(result, torch.stack(rows).view(result.shape), [images, texts])
 
 
-@pytest.mark.parametrize(("n", "m", "size"), [(3, 5, 6), (1, 4, 3), (4, 1, 1)])
+@pytest.mark.parametrize(("n", "m", "size"), [(3, 5, 6), (4, 1, 1)])
 def test_closed_form_distance(n, m, size):
     """Also where means have any length: nothing assumes unit vectors."""
     inputs = [normal(rows, size, seed=seed) for seed, rows in enumerate((n, n, m, m))]
@@ -97,18 +97,6 @@ def test_closed_form_distance(n, m, size):
     result = closed_form_distance(*inputs)
     assert_same(result, torch.stack(rows).view(n, m), inputs)
     assert torch.autograd.gradcheck(closed_form_distance, inputs)
-
-
-def test_the_closed_form_is_the_mean_over_samples():
-    mean, log_variance, _ = gaussians(2, 1, 4)
-    torch.manual_seed(0)
-    noise = torch.randn(2, 200_000, 4, dtype=torch.float64)
-    drawn = mean[:, None] + (log_variance / 2).exp()[:, None] * noise
-    expected = (drawn[0] - drawn[1]).square().sum(1).mean()
-    (one, two), (s, t) = mean.split(1), log_variance.split(1)
-    torch.testing.assert_close(
-        closed_form_distance(one, s, two, t)[0, 0], expected, rtol=0.01, atol=0
-    )
 
 
 @pytest.mark.parametrize("count", [2, 40])

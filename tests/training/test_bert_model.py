@@ -21,14 +21,10 @@ from manymatch.shards.read import batches
 WORDS = {*OBJECTS, *COLOURS, *" ".join(RELATIONS).split(), "one"}
 KINDS = {
     "bert": ("cora", {"concept_encoder": "bert"}, {"tuning": "prefix"}),
-    "roberta": ("cora", {"concept_encoder": "hf"}, {"train": "last 1"}),
     "clip": ("dive", {}, {"train": "lora", "rank": 2}),
-    "siglip": ("pcmepp", {"mixing": 0.0}, {"train": "none"}),
     "t5": ("vse_infinity", {}, {"train": "all"}),
 }
 """Text model -> method, its settings, and those of the text model."""
-RESUMED = ("bert", "clip")
-"""Prefixes and LoRA, whose training is also killed and resumed."""
 
 
 @pytest.fixture(params=[*KINDS])
@@ -51,7 +47,12 @@ def trained(request, tmp_path):
         "features": "grid",
         "model": small(method, settings),
         "augmentation": {"word_drop": 0.2, "phrase_word_mask": 0.2, "object_drop": 0.1},
-        "training": {"epochs": 2, "images_per_batch": 16, "optimizer": {"lr": 0.01}},
+        "training": {
+            "epochs": 2,
+            "images_per_batch": 16,
+            "captions_per_image": 1,
+            "optimizer": {"lr": 0.01},
+        },
     }
     return folder, Preset.model_validate(preset)
 
@@ -61,7 +62,7 @@ def test_a_trained_model_brings_its_text_model_along(trained, new_run, capsys):
     folder, preset = trained
     whole, killed = new_run("whole"), new_run("killed")
     whole.train(preset)
-    if folder.name in RESUMED:
+    if folder.name == "bert":
         step = "manymatch.training.loop.Losses.forward"
         kill_during(lambda: killed.train(preset), step, 5)
         killed.train(preset)

@@ -147,7 +147,8 @@ ENDS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "preset"), [*((name, "two") for name in ENDS), ("terminated", "one")]
+    ("name", "preset"),
+    [("helper", "two"), ("first", "two"), ("control-c", "two"), ("terminated", "one")],
 )
 def test_a_training_that_is_ended_leaves_no_process_and_goes_on(checkout, workspace, name, preset):
     end, code = ENDS[name]

@@ -22,7 +22,7 @@ from tiny_run import Run, preset
 from manymatch.training.checkpoints import Checkpoints, fingerprint
 from manymatch.training.machine import choose_machine
 
-KILLS = int(os.environ.get("MANYMATCH_KILLS", "8"))
+KILLS = int(os.environ.get("MANYMATCH_KILLS", "5"))
 CHANGES = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir"}
 
 

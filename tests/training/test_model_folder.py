@@ -42,19 +42,6 @@ def folder(tmp_path, vocabulary):
     return tmp_path / "model"
 
 
-def test_there_and_back(tmp_path, vocabulary):
-    method = build(vocabulary)
-    save_model(tmp_path / "model", method, preset(), vocabulary, 24, rsum=12.5)
-    result, run_preset, words = load_model(tmp_path / "model")
-    assert run_preset == preset()
-    assert words.words == vocabulary.words
-    assert not result.training
-    for key, value in method.state_dict().items():
-        assert torch.equal(result.state_dict()[key], value)
-    assert facts(tmp_path / "model")["feature_width"] == 24
-    assert json.loads((tmp_path / "model" / "model.json").read_text())["rsum"] == 12.5
-
-
 def test_tied_modules_are_saved(tmp_path, vocabulary):
     def tied():
         method = build(vocabulary)

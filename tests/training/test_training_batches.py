@@ -65,34 +65,13 @@ def test_verbs_of_relations_are_attributes_as_the_preset_says(tiny, data, traini
         assert (batch.graphs.object_attributes != 0).sum(1).tolist() == expected
 
 
-def test_a_batch_in_parts_has_the_same_images(training_batches):
-    whole, parts = (training_batches(accumulate=count) for count in (1, 4))
-    assert len(whole) == len(parts)
-    for (batch,), divided in zip(whole, parts, strict=True):
-        assert [len(part.image_ids) for part in divided] == [2, 2, 1, 1]
-        assert [name for part in divided for name in part.image_ids] == batch.image_ids
-
-
-def test_features_are_in_memory_where_they_fit(training_batches, monkeypatch):
-    """Only then an epoch opens no shard."""
-    needed = 48 * 4 * 24 * 2
-    free = {"memory": needed, "auto": 4 * needed}
-
-    def opened(setting, free_memory):
-        monkeypatch.setattr("manymatch.training.data.free_memory", lambda: free_memory)
-        result = training_batches(features_in=setting)
-        with monkeypatch.context() as patch:
-            patch.setattr("manymatch.shards.read.fetch", lambda *_: pytest.fail("a shard is read"))
-            try:
-                return not list(result)
-            except pytest.fail.Exception:
-                return True
-
-    assert not any(opened(setting, bytes_free) for setting, bytes_free in free.items())
-    assert opened("auto", free["auto"] - 4)
-    assert opened("shards", free["auto"])
+def test_an_epoch_from_memory_opens_no_shard(training_batches, monkeypatch):
+    result = training_batches(features_in="memory")
+    monkeypatch.setattr("manymatch.shards.read.fetch", lambda *_: pytest.fail("a shard is read"))
+    assert list(result)
+    monkeypatch.setattr("manymatch.training.data.free_memory", lambda: 48 * 4 * 24 * 2 - 1)
     with pytest.raises(ConfigError, match=r"features_in: memory: .* GB are free"):
-        opened("memory", needed - 1)
+        training_batches(features_in="memory")
 
 
 @pytest.mark.parametrize(

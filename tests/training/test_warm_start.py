@@ -5,7 +5,6 @@ import shutil
 
 import pytest
 import torch
-from hashed_files import flipped_bits
 from killing import kill_during
 from tiny_data import TinyData
 from tiny_run import Run, preset
@@ -89,14 +88,6 @@ def test_what_does_not_fit_is_one_line(models, model, settings, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "vocabulary.json", "model.json"])
-def test_a_damaged_source_is_one_line(models, name):
-    for _ in flipped_bits(models / "scenes" / "tiny" / name, 10):
-        with pytest.raises(CheckpointError, match=name) as caught:
-            find_source(starting(), models)
-        assert "\n" not in str(caught.value)
-
-
 CONTRASTIVE = {"size": 16, "word_size": 16, "objective": "info_nce"}
 INTO_TINY = {
     "rename": {"image.encode.1": "image", "text.read.words": "words"},
@@ -147,8 +138,7 @@ def test_a_killed_run_with_a_warm_start_ends_in_the_same_bytes(contrastive, new_
     run_preset = starting("tiny/vsepp", **INTO_TINY)
     whole, killed = new_run("whole"), new_run("killed")
     whole.train(run_preset, contrastive)
-    for call in (4, 15):
-        kill_during(lambda: killed.train(run_preset, contrastive), STEP, call)
+    kill_during(lambda: killed.train(run_preset, contrastive), STEP, 15)
     killed.train(run_preset, contrastive)
     assert killed.outputs() == whole.outputs()
 

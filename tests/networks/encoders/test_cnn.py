@@ -12,8 +12,7 @@ from transformers import ResNetConfig, ResNetModel
 from manymatch.batch.padding import padded_rows
 from manymatch.networks.backbones import resnet, resnext
 from manymatch.networks.encoders.cnn import CNN, CNNSettings
-from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
-from manymatch.networks.encoders.pixels import cropped, square, structure_only
+from manymatch.networks.encoders.pixels import cropped, structure_only
 from manymatch.util.errors import ConfigError
 
 SMALL = {"backbone": "resnet50", "weights": "random", "crop": 32}
@@ -33,19 +32,9 @@ def pixels(count, side, seed=0):
     return torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator)
 
 
-def real(features):
-    return padded_rows(torch.ones(features.shape[:2], dtype=torch.bool))
-
-
 def cnn(seed=0, **settings):
     torch.manual_seed(seed)
     return CNN(CNNSettings(**(SMALL | settings)))
-
-
-def test_the_middle_is_cut_out_in_evaluation():
-    whole = square(pixels(2, 9))
-    assert torch.equal(cropped(whole, 5, random=False), whole[:, 2:7, 2:7])
-    assert torch.equal(cropped(whole, 9, random=False), whole)
 
 
 def test_random_crops_lie_anywhere_and_half_of_them_are_mirrored():
@@ -105,20 +94,6 @@ def test_recomputed_activations_change_no_number(backbone):
         gradients.append({name: value.grad for name, value in network.named_parameters()})
     torch.testing.assert_close(*outputs)
     torch.testing.assert_close(*gradients)
-
-
-@pytest.mark.parametrize("backbone", ["resnet50", "resnext101_wsl"])
-def test_any_image_encoder_takes_pixels_as_it_takes_a_map(backbone):
-    torch.manual_seed(0)
-    settings = {"encoder": "linear", "cnn": SMALL | {"backbone": backbone}}
-    encoder = ImageEncoder(ImageSettings.model_validate(settings), 3, 16).eval()
-    features = pixels(3, 70)
-    result = encoder(features, real(features))
-    expected = encoder.local(*encoder.cnn(features))
-    assert result.local.shape == (3, 1, 16) and result.globals().shape == (3, 16)
-    torch.testing.assert_close(result.local, expected)
-    alone = encoder(features[:1], real(features[:1]))
-    torch.testing.assert_close(alone.globals(), result.globals()[:1], rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(

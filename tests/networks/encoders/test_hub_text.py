@@ -13,13 +13,9 @@ from hub_texts import FAMILIES, TEXTS, TOWERS, built
 
 from manymatch.batch.collate import pad_words
 from manymatch.batch.numbering import Numbering
-from manymatch.batch.padding import padded_sequences
-from manymatch.batch.vocabulary import Vocabulary
 from manymatch.batch.wordpieces import load_vocabulary
 from manymatch.networks.backbones.learning import layer_stack, parameter_depths
 from manymatch.networks.encoders.hub_text import HubTextEncoder, HubTextSettings, TextTower
-from manymatch.networks.encoders.text import TextSettings, text_encoder
-from manymatch.util.errors import ConfigError
 
 
 def numbers(vocabulary, texts=TEXTS):
@@ -90,7 +86,7 @@ def test_texts_may_be_filled_on_the_left(folders, tmp_path):
     torch.testing.assert_close(vectors, output.pooler_output, atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize("family", [family for family in TOWERS if family != "align"])
+@pytest.mark.parametrize("family", ["clip", "siglip"])
 def test_pictures_of_the_same_model_are_projected(family, folders):
     folder = folders(family)
     backbone = hub_models.built(folder, output="projected")
@@ -103,7 +99,7 @@ def test_pictures_of_the_same_model_are_projected(family, folders):
     assert backbone.dtype == "float32"
 
 
-@pytest.mark.parametrize("family", ["roberta", "modernbert", "qwen3", "clip", "siglip", "t5"])
+@pytest.mark.parametrize("family", ["qwen3", "clip", "t5"])
 def test_a_trained_model_needs_no_folder(family, folders, tmp_path):
     folder = shutil.copytree(folders(family), tmp_path / "model")
     encoder, vocabulary = built(folder, "lora"), HubTextSettings(model=str(folder)).vocabulary()
@@ -115,11 +111,6 @@ def test_a_trained_model_needs_no_folder(family, folders, tmp_path):
     assert pieces.pretrained is None
     assert [pieces.encode(text) for text in TEXTS] == [vocabulary.encode(text) for text in TEXTS]
     settings = HubTextSettings(model="no/such/folder", train="lora")
-    with torch.device("meta"):
-        shapes = {
-            key: value.shape for key, value in HubTextEncoder(settings, pieces).state_dict().items()
-        }
-    assert shapes == {key: value.shape for key, value in encoder.state_dict().items()}
     again = HubTextEncoder(settings, pieces).eval()
     again.load_state_dict(encoder.state_dict())
     torch.testing.assert_close(again(words, mask).states, states)
@@ -174,7 +165,7 @@ def learning(encoder):
     return names
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta", "modernbert", "clip", "siglip", "t5"])
+@pytest.mark.parametrize("family", ["roberta", "siglip", "t5"])
 def test_only_what_should_learn_learns(family, folders):
     folder = folders(family)
     everything = {name for name, _ in built(folder).named_parameters() if ".head." not in name}
@@ -187,21 +178,6 @@ def test_only_what_should_learn_learns(family, folders):
     torch.testing.assert_close(encoder(words, mask).states, built(folder)(words, mask).states)
     lora = learning(encoder)
     assert lora and all(name.endswith(("lora_a", "lora_b")) for name in lora)
-
-
-def test_it_is_an_encoder_of_captions(folders):
-    settings = TextSettings(
-        encoder="hf", hf={"model": str(folders("xlm-roberta")), "train": "last 2"}
-    )
-    vocabulary = settings.vocabulary(Vocabulary(Vocabulary.SPECIAL))
-    encoder = text_encoder(settings, vocabulary, 8).eval()
-    words, mask = numbers(vocabulary)
-    encoding = encoder(words, padded_sequences(mask.sum(1), words.shape[1]))
-    assert encoding.local.shape == (len(TEXTS), 2 + words.shape[1], 8)
-    assert torch.equal(encoding.padding.mask.sum(1), mask.sum(1) + 2)
-    assert encoding.globals().shape == (len(TEXTS), 8)
-    with pytest.raises(ConfigError, match="pieces of its own tokeniser"):
-        text_encoder(settings, Vocabulary(Vocabulary.SPECIAL), 8)
 
 
 @pytest.mark.parametrize("family", ["mpnet", "deberta-v2"])

@@ -6,14 +6,11 @@ import shutil
 
 import pytest
 import torch
-import transformers
 from hub_models import cached, edit
 from hub_texts import built
 
 from manymatch.batch.wordpieces import load_vocabulary
-from manymatch.networks.backbones.learning import layer_stack, thaw_last
 from manymatch.networks.encoders.hub_text import HubTextEncoder, HubTextSettings
-from manymatch.networks.layers.lora import add_lora
 from manymatch.util.errors import ConfigError, DataError
 
 CONFIG, WORDS = "config.json", "tokenizer.json"
@@ -83,18 +80,3 @@ def test_a_copy_of_the_hub_on_this_machine_needs_no_network(folders, tmp_path, m
     words, mask = torch.tensor([[7, 8, 9]]), torch.ones(1, 3, dtype=torch.bool)
     copy, here = (built(name)(words, mask).states for name in ("owner/text", folders("bert")))
     assert torch.equal(copy, here)
-
-
-@pytest.mark.parametrize(
-    ("train", "config", "words"),
-    [
-        ("lora", "GPT2Config", "no torch.nn.Linear"),
-        ("lora", "XLMConfig", "no list of whole layers"),
-        ("last 1", "XLMConfig", "no list of whole layers"),
-    ],
-)
-def test_layers_of_another_form_are_refused(train, config, words):
-    sizes = {"vocab_size": 16, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2}
-    network = transformers.AutoModel.from_config(getattr(transformers, config)(**sizes))
-    with pytest.raises(ConfigError, match=words):
-        add_lora(layer_stack(network), 2, 4.0) if train == "lora" else thaw_last(network, 1)

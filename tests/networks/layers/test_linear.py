@@ -29,15 +29,6 @@ def test_frozen_weights_of_a_repeated_layer_have_no_gradient(frozen):
     assert {name for name, part in layer.named_parameters() if part.grad is None} == {frozen}
 
 
-def test_a_repeated_layer_without_part_in_the_loss_has_no_gradient():
-    layers, inputs = [nn.Linear(3, 3), nn.Linear(3, 3)], torch.randn(2, 3)
-    start, (one, other) = repeated(inputs, *layers)
-    result = one(start)
-    other(result)
-    result.sum().backward()
-    assert layers[0].weight.grad is not None and layers[1].weight.grad is None
-
-
 def test_autocast_reaches_a_repeated_layer():
     layer, inputs = nn.Linear(3, 3), torch.randn(2, 3)
     with torch.autocast("cpu", torch.bfloat16):

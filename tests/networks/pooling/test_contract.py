@@ -23,45 +23,19 @@ POOLINGS = {
     "decoder": (lambda: TransformerDecoder(SIZE, SIZE, 3, 2, heads=2), 3),
     "prototypes": (lambda: PrototypeAttention(SIZE, 3), 3),
 }
-every_pooling = pytest.mark.parametrize("name", POOLINGS)
-IN_PLACE = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 0, 0]])
 
 
-def made(name, dtype=torch.float32):
-    """The module, local features `(3, 4, SIZE)` and globals `(3, SIZE)`."""
+@pytest.mark.parametrize("name", POOLINGS)
+def test_masks_of_any_type_and_none_and_no_samples(name):
     torch.manual_seed(0)
-    pool = POOLINGS[name][0]().to(dtype)
-    return pool, torch.randn(3, 4, SIZE, dtype=dtype), torch.randn(3, SIZE, dtype=dtype)
-
-
-@every_pooling
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_three_arguments_in_and_sets_of_the_same_type_out(name, dtype):
-    pool, local, globals_ = made(name, dtype)
-    for whole in (globals_, None):
-        pooled = pool(local.requires_grad_(), IN_PLACE.bool(), whole)
-        assert pooled.shape == (3, POOLINGS[name][1], SIZE)
-        assert pooled.dtype == dtype
-        assert torch.autograd.grad(pooled.square().sum(), local)[0].isfinite().all()
-
-
-@every_pooling
-def test_without_a_mask_all_rows_are_real(name):
-    pool, local, globals_ = made(name)
-    expected = pool(local, torch.ones(3, 4, dtype=torch.bool), globals_)
-    assert torch.equal(pool(local, None, globals_), expected)
-    assert torch.equal(pool(local, globals=globals_), expected)
-
-
-@every_pooling
-def test_a_mask_of_numbers_is_one_of_booleans(name):
-    pool, local, globals_ = made(name)
-    expected = pool(local, IN_PLACE.bool(), globals_)
-    for dtype in (torch.int64, torch.uint8, torch.float32, torch.float16):
-        assert torch.equal(pool(local, IN_PLACE.to(dtype), globals_), expected), dtype
-
-
-@every_pooling
-def test_no_samples_give_no_sets(name):
-    pool, local, globals_ = made(name)
-    assert pool(local[:0], IN_PLACE[:0], globals_[:0]).shape == (0, POOLINGS[name][1], SIZE)
+    make, count = POOLINGS[name]
+    pool, local, whole = make().double(), torch.randn(3, 4, SIZE).double(), torch.randn(3, SIZE)
+    mask, whole = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 0, 0]]), whole.double()
+    expected = pool(local.requires_grad_(), mask.bool(), whole)
+    assert expected.shape == (3, count, SIZE) and expected.dtype == torch.float64
+    assert torch.autograd.grad(expected.square().sum(), local)[0].isfinite().all()
+    for dtype in (torch.int64, torch.float16):
+        assert torch.equal(pool(local, mask.to(dtype), whole), expected), dtype
+    everything = pool(local, torch.ones(3, 4, dtype=torch.bool), whole)
+    assert torch.equal(pool(local, globals=whole), everything)
+    assert pool(local[:0], mask[:0], None).shape == (0, count, SIZE)
