@@ -145,14 +145,35 @@ def test_a_fault_in_any_place_is_no_traceback(fault, code, message, monkeypatch,
     assert message in line and line.isprintable()
 
 
-def test_a_terminal_without_utf8(monkeypatch):
+@pytest.mark.parametrize("name", ["stdin", "stdout", "stderr"])
+def test_a_closed_stream_reads_and_writes_nothing(name, monkeypatch):
+    """Python has None in the place of a stream that is closed at its start."""
+
+    def uses_all():
+        sys.stdin.isatty()
+        progress.say("epoch 1")
+        print("a result")
+
+    monkeypatch.setattr(sys, name, None)
+    monkeypatch.setattr(sys, "argv", ["manymatch", "train", "scenes"])
+    monkeypatch.setattr(commands, "app", uses_all)
+    commands.main()
+    with getattr(sys, name) as stream:
+        assert os.get_inheritable(stream.fileno())
+        assert os.path.samestat(os.fstat(stream.fileno()), Path(os.devnull).stat())
+
+
+def test_a_terminal_without_utf8(monkeypatch, fails):
     monkeypatch.setattr(sys, "argv", ["manymatch", "results"])
     monkeypatch.setattr(commands, "app", lambda: print("text \u2192 image"))
-    stream = io.TextIOWrapper(io.BytesIO(), "ascii")
-    monkeypatch.setattr(sys, "stdout", stream)
-    commands.main()
-    stream.seek(0)
-    assert stream.read() == "text \\u2192 image\n"
+    with monkeypatch.context() as patch:
+        stream = io.TextIOWrapper(io.BytesIO(), "ascii")
+        patch.setattr(sys, "stdout", stream)
+        commands.main()
+        stream.seek(0)
+        assert stream.read() == "text \\u2192 image\n"
+    monkeypatch.setattr(sys, "getfilesystemencoding", lambda: "ascii")
+    assert "names and texts as ascii. Set PYTHONUTF8=1" in fails(["search", "a.index", "gr\xfcn"])
 
 
 def test_a_full_disk_under_standard_output_is_one_line(checkout):

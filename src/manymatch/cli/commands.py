@@ -174,12 +174,13 @@ def main() -> None:
     Faults of the file system count as a user's errors, because the file's name says more than a
     traceback.
     """
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
             stream.reconfigure(errors="backslashreplace")  # an arrow is no reason to fail
     end_with_dvc()
     try:
-        _refuse_empty(sys.argv[1:])
+        _refuse_unreadable(sys.argv[1:])
         with loading(" ".join(sys.argv[1:])):
             app()
     except ManyMatchError as error:
@@ -210,9 +211,23 @@ def main() -> None:
         _interrupted()
 
 
-def _refuse_empty(arguments: list[str]) -> None:
-    """Refuse an empty text, such as that of an unset variable of the shell, which is not the
-    default."""
+def _open_closed_streams() -> None:
+    """Let the streams that the starter of this process has closed (`2>&-`) read and write nothing.
+    Without this function, the next file that is opened would take the number of a closed stream,
+    and libraries would write their messages to the file."""
+    for name, mode in {"stdin": "r", "stdout": "w", "stderr": "w"}.items():
+        if getattr(sys, name) is None:
+            number = os.open(os.devnull, os.O_RDWR)  # the lowest that is free
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, mode))
+
+
+def _refuse_unreadable(arguments: list[str]) -> None:
+    """Refuse letters that Python cannot read, with PYTHONUTF8=0 and a locale of ASCII, and an empty
+    text, such as that of an unset variable of the shell, which is not the default."""
+    names = sys.getfilesystemencoding()
+    if names != "utf-8" and not all(map(str.isascii, arguments)):
+        raise ConfigError(f"Python reads names and texts as {names}. Set PYTHONUTF8=1.")
     for before, argument in pairwise(["manymatch", *arguments]):
         if _EMPTY.fullmatch(argument):
             place = argument or f"after '{before}'"
