@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from manymatch.batch.collate import collate, collate_graphs, pad_words, whole_item
+from manymatch.batch.collate import collate, collate_graphs, whole_item
 from manymatch.batch.numbering import NumberedCaption, NumberedGraph
 
 LONE = NumberedGraph(objects=[(9, 8)], names=[77], attributes=[], relations=[])
@@ -44,17 +44,13 @@ def test_regions_and_words_are_padded_and_masked():
     assert batch.boxes is None
 
 
-def test_dropped_regions_are_zero():
+def test_dropped_regions_and_boxes_of_none_are_zero():
     dropped = replace(item("a", 3, [LONE]), real=np.array([True, False, True]))
     batch = collate([dropped])
     assert batch.features[0, :, 0].tolist() == [3.0, 0.0, 3.0]
     assert batch.region_mask.tolist() == [[True, False, True]]
-
-
-def test_boxes_are_padded_like_features():
     batch = collate([item("a", 1, [LONE], boxes=True), item("b", 2, [LONE], boxes=True)])
-    assert batch.boxes.shape == (2, 2, 4)
-    assert batch.boxes[0, 1].tolist() == [0.0] * 4
+    assert batch.boxes.shape == (2, 2, 4) and batch.boxes[0, 1].tolist() == [0.0] * 4
 
 
 class Copies(TorchDispatchMode):
@@ -94,12 +90,6 @@ def test_phrases_are_held_once_and_rows_point_right():
     assert [rows[n] for n in graphs.relations] == [(4, 3, 2)] * 2
     assert graphs.relation_subject.tolist() == [2, 4]
     assert graphs.relation_object.tolist() == [1, 3]
-
-
-def test_padding_of_no_sequence():
-    words, lengths = pad_words([])
-    assert words.shape == (0, 1)
-    assert lengths.shape == (0,)
 
 
 def test_edges_of_graph_attention_are_there_once_and_lead_elsewhere():

@@ -1,4 +1,3 @@
-import json
 import unicodedata
 
 import pytest
@@ -14,7 +13,6 @@ from manymatch.util.files import write_json
         ("A man's T-shirt .", ["a", "man", "'s", "t-shirt"]),
         ("The dog 's ball", ["the", "dog", "'s", "ball"]),
         ("They don't , can't !", ["they", "do", "n't", "ca", "n't"]),
-        ("it does n't", ["it", "does", "n't"]),
         ("boys' merry-go-round", ["boys", "merry-go-round"]),
         ("at 5 o'clock", ["at", "5", "o'clock"]),
         ("1,000 people, 2.5 miles", ["1,000", "people", "2.5", "miles"]),
@@ -39,14 +37,8 @@ def test_order_is_by_count_then_alphabet_whatever_the_order_of_captions():
     assert Vocabulary.from_captions(reversed(captions)).words == expected
 
 
-def test_minimum_count_drops_rare_words():
-    vocabulary = Vocabulary.from_captions(["a a b", "b c"], minimum_count=2)
-    assert vocabulary.words[3:] == ("a", "b")
-    assert vocabulary.ids(["a", "c", "b"]) == [3, Vocabulary.UNK, 4]
-    assert len(vocabulary) == 5
-
-
 def test_words_of_other_captions_come_behind_and_are_not_drawn():
+    assert Vocabulary.from_captions(["a a b", "b c"], minimum_count=2).words[3:] == ("a", "b")
     vocabulary = Vocabulary.from_captions(["a b"])
     extended = vocabulary.extended(["d b", "c d"])
     assert extended.words == (*vocabulary.words, "c", "d")
@@ -54,20 +46,10 @@ def test_words_of_other_captions_come_behind_and_are_not_drawn():
     assert list(extended.ordinary) == list(vocabulary.ordinary) == [3, 4]
 
 
-def test_saved_and_loaded_is_the_same(tmp_path):
-    vocabulary = Vocabulary.from_captions(["une fenêtre d'or"])
-    path = tmp_path / "v.json"
-    vocabulary.save(path)
-    assert Vocabulary.load(path).words == vocabulary.words
-    assert json.loads(path.read_text(encoding="utf-8"))["words"] == list(vocabulary.words)
-
-
 @pytest.mark.parametrize(
     "content",
     [
         None,
-        "",
-        "[]",
         '{"words": ["<pad>", "<unk>", "<mask>", "dog"]',
         "[" * 100_000,
         {"words": 3},
