@@ -1,6 +1,5 @@
 """Captions vary, and their text, logical form and text graph agree."""
 
-import re
 from collections import Counter
 from random import Random
 
@@ -15,56 +14,26 @@ from manymatch.scenes.kinds import (
     PREPOSITIONS,
     SIZE_WORDS,
     VERBS,
-    article,
     plural,
     words_of,
 )
-from manymatch.scenes.sentences import passive
 from manymatch.scenes.twins import FRAMES, tell
 
 
 @pytest.fixture(scope="module")
 def sentences():
-    """1,200 (scene, sentence) pairs."""
+    """400 (scene, sentence) pairs."""
     result = []
-    for number in range(300):
+    for number in range(100):
         rng = Random(f"grammar/{number}")
         _, scene = compose(rng)
         result += [(scene, tell(scene, rng)) for _ in range(4)]
     return result
 
 
-def test_every_frame_occurs(sentences):
+def test_captions_vary(sentences):
     frames = Counter(sentence.frame for _, sentence in sentences)
-    assert set(frames) == set(FRAMES)
-    assert max(frames.values()) < 0.4 * len(sentences)
-
-
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        r"\bThere is\b",
-        r"\bThere are (two|three)\b",
-        r"\bis being \w+ by\b",
-        r"\b(held|carried|worn|chased|pulled|ridden) by\b",
-        r"\b(who|that|which) (is|\w+s)\b",
-        r"\b(animal|vehicle|person|toy|plant|container|child)\b",
-        r"\bpeople|animals|vehicles\b",
-        r"\band\b",
-        r"\bwhile\b",
-        r"'s (dress|shirt|hat) is\b",
-        r"^(In|On|At) (a|the) \w+, ",
-        r"\b(bike|lady|guy|airplane|cart|sailboat)\b",
-        r"\b(tiny|huge|little|big)\b",
-        r"\bdressed in\b",
-        r"\bthat an? .* is \w+ing\b",
-    ],
-)
-def test_constructions_and_synonyms_occur(sentences, pattern):
-    assert sum(bool(re.search(pattern, sentence.text)) for _, sentence in sentences) >= 3
-
-
-def test_captions_are_rarely_repeated(sentences):
+    assert set(frames) == set(FRAMES) and max(frames.values()) < 0.4 * len(sentences)
     assert len({sentence.text for _, sentence in sentences}) > 0.9 * len(sentences)
 
 
@@ -131,30 +100,3 @@ def test_form_and_graph_tell_the_same_relations(sentences):
             ), (sentence.text, label, name)
         between = {(nodes[s], nodes[o]) for s, _, o in sentence.form.relations}
         assert {pair for pair in edges if set(pair) <= set(nodes)} == between
-
-
-def test_passive_graphs_point_from_the_agent(sentences):
-    passives = [sentence for _, sentence in sentences if sentence.frame is passive]
-    for sentence in passives:
-        first = sentence.graph.relations[0]
-        agent = sentence.graph.objects[first.subject]
-        assert re.search(rf"by (an?|the) .*{agent}", sentence.text)
-        assert first.object == 0
-
-
-@pytest.mark.parametrize(
-    ("word", "expected"),
-    [
-        ("man", "men"), ("bus", "buses"), ("box", "boxes"), ("bench", "benches"),
-        ("lady", "ladies"),
-        ("boy", "boys"), ("fish", "fish"), ("person", "people"), ("child", "children"),
-        ("piece of furniture", "pieces of furniture"), ("toy", "toys"), ("dress", "dresses"),
-    ],
-)  # fmt: skip
-def test_plurals(word, expected):
-    assert plural(word) == expected
-
-
-def test_articles():
-    assert article("orange ball") == "an"
-    assert article("red umbrella") == "a"

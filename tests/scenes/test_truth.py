@@ -55,20 +55,14 @@ SCENE = graph(DOG, CAT, TABLE, relations=[(0, "chase", 1), (1, "next to", 2), (2
 @pytest.mark.parametrize(
     ("form", "expected"),
     [
-        (Form(None, [FormObject("dog")]), True),
         (Form(None, [FormObject("animal")]), True),
         (Form(None, [FormObject("horse")]), False),
-        (Form("park", [FormObject("dog")]), True),
         (Form("beach", [FormObject("dog")]), False),
         (Form(None, [FormObject("dog", "red", "small", "running")]), True),
         (Form(None, [FormObject("cat", "red")]), False),
-        (Form(None, [FormObject("animal", count=2)]), True),
         (Form(None, [FormObject("animal", count=3)]), False),
         (Form(None, [FormObject("animal", state="running", count=2)]), True),
-        (Form(None, [FormObject("animal", "red", count=2)]), False),
         (Form(None, [FormObject("dog"), FormObject("dog")]), False),
-        (Form(None, [FormObject("dog"), FormObject("animal")]), True),
-        (Form(None, [FormObject("dog"), FormObject("cat")], [(0, "chase", 1)]), True),
         (Form(None, [FormObject("dog"), FormObject("cat")], [(1, "chase", 0)]), False),
         (Form(None, [FormObject("animal"), FormObject("animal")], [(0, "chase", 1)]), True),
         (
