@@ -55,8 +55,3 @@ def test_a_long_caption_is_cut_and_counted(model):
     assert graph.names == ("dog",) * 13
     assert dropped["characters"] == len(caption) - MAX_CHARACTERS
     assert dropped["objects"] > 200
-
-
-def test_one_endless_word(model):
-    (graph,) = graphs(model, ["x" * 100_000], Counter())
-    assert len(graph.objects) == 1
