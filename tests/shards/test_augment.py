@@ -64,14 +64,6 @@ def test_all_pieces_of_a_word_are_hit_alike():
     assert seen == expected | {hit + second for hit in ((MASK,) * 3, (40,) * 3, ())}
 
 
-def test_without_a_mask_words_are_deleted_instead():
-    augment = augmenter({"word_drop": 0.5, "phrase_word_mask": 0.5}, [40], mask=None)
-    seen = [augment(NumberedCaption("c", (5, 4), GRAPH), Random(seed)) for seed in range(100)]
-    assert {one.words for one in seen} == {(5, 4), (5,), (4,), (5, 40), (40, 4)}
-    phrases = {phrase for one in seen for phrase in one.graph.objects}
-    assert all(phrase and MASK not in phrase for phrase in phrases)
-
-
 def test_caption_drop_makes_words_unknown_and_deletes_a_fixed_share():
     captions = augmented(2000, caption_drop=0.13)
     assert {len(caption.words) for caption in captions} == {18}  # 20 - int(20 * 0.13)
@@ -108,13 +100,6 @@ def test_dropped_object_takes_its_attributes_and_relations_along():
     assert without_first.relations == [(0, (31,), 1)]
     assert all(graph.objects for graph in graphs)
     assert Counter(len(graph.objects) for graph in graphs).keys() == {1, 2, 3}
-
-
-def test_attributes_and_relations_may_all_go():
-    captions = augmented(200, attribute_drop=0.6, relation_drop=0.6)
-    assert any(not caption.graph.attributes for caption in captions)
-    assert any(not caption.graph.relations for caption in captions)
-    assert all(caption.graph.objects == GRAPH.objects for caption in captions)
 
 
 def test_words_of_phrases_are_masked_or_deleted_and_one_is_left():

@@ -6,9 +6,12 @@ import pytest
 from manymatch.shards.order import batches_of, image_order, one_per_class, shard_order
 
 
-@pytest.mark.parametrize("buffer", [1, 3, 40, 100, 1000])
-def test_every_image_once(buffer):
-    assert sorted(image_order(100, buffer, (0, 0)).tolist()) == list(range(100))
+@pytest.mark.parametrize("buffer", [1, 3, 40, 1000])
+def test_every_image_once_and_no_more_is_held_than_the_buffer(buffer):
+    """Position p may be emitted only once p has entered: at step p - buffer + 1 or later."""
+    order = image_order(100, buffer, (0, 0)).tolist()
+    assert sorted(order) == list(range(100))
+    assert all(position - step < buffer for step, position in enumerate(order))
 
 
 def test_order_depends_on_seed_and_epoch_alone():
@@ -17,13 +20,6 @@ def test_order_depends_on_seed_and_epoch_alone():
     assert image_order(50, 20, (1, 1)).tolist() != first
     assert image_order(50, 20, (2, 0)).tolist() != first
     assert len({tuple(shard_order(6, (0, epoch))) for epoch in range(20)}) > 10
-
-
-@pytest.mark.parametrize("buffer", [1, 7, 30])
-def test_no_more_is_held_than_the_buffer(buffer):
-    """Position p may be emitted only once p has entered: at step p - buffer + 1 or later."""
-    order = image_order(100, buffer, (0, 0))
-    assert all(position - step < buffer for step, position in enumerate(order.tolist()))
 
 
 def test_full_buffer_shuffles_uniformly():
@@ -50,10 +46,6 @@ def test_drop_last_keeps_an_only_batch():
     assert [len(part) for part in batches_of(order, 4, 0, 1, True)] == [4]
     assert [len(part) for part in batches_of(order, 4, 0, 1, False)] == [4, 1]
     assert [len(part) for part in batches_of(order, 8, 0, 1, True)] == [5]
-
-
-def test_a_batch_smaller_than_the_processes_is_dropped():
-    assert [len(part) for part in batches_of(np.arange(9), 2, 3, 4, False)] == [2]
 
 
 @pytest.mark.parametrize(
