@@ -1,6 +1,8 @@
 """Features of models of transformers through the ordinary stages: two extractions of one kind,
 shards, a training, an index of new pictures, and a search."""
 
+from pathlib import Path
+
 import hub_detectors
 import hub_models
 import numpy as np
@@ -10,12 +12,12 @@ from command_line import printed as run
 from PIL import Image
 
 import manymatch
-from manymatch.features.backbone import grid_boxes
 from manymatch.features.store import FeatureStore
 from manymatch.util.errors import CheckpointError
 
-PRESET = {
+WORDS = {
     "method": "dive",
+    "features": "words",
     "model": {
         "size": 16,
         "image": {"encoder": "linear"},
@@ -24,11 +26,6 @@ PRESET = {
         "margin": 0.1,
     },
     "training": {"epochs": 1, "images_per_batch": 16, "optimizer": {"name": "adam", "lr": 0.001}},
-}
-PIXELS = PRESET | {
-    "features": "pixels_swin",
-    "model": PRESET["model"]
-    | {"image": {"encoder": "linear", "backbone": {"model": "swin", "train": "lora", "rank": 2}}},
 }
 REGIONS = {
     "method": "cora",
@@ -54,26 +51,21 @@ def checkout(root, tmp_path, monkeypatch):
             "backbone": {"kind": "hf", "model": "swin"},
             "regions": 5,
         },
-        "windows": {"kind": "hf", "model": "swin", "geometry": "squash", "size": 48},
-        "pixels_swin": {"kind": "pixels", "model": "swin"},
     }
     settings |= {
         "datasets": ["scenes"],
-        "presets": ["first", "second", "third", "fourth"],
+        "presets": ["first", "second"],
         "ensembles": [],
     }
     settings |= {
-        "features": ["words", "windows", "boxes", "pixels_swin"],
+        "features": ["words", "boxes"],
         "experiments": {},
         "warm_starts": {},
     }
     settings |= {"indexes": {"album": {"source": "pictures", "model": "scenes/first"}}}
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(settings))
     (tmp_path / "presets" / "scenes").mkdir(parents=True)
-    for name, features in (("first", "words"), ("second", "windows")):
-        preset = PRESET | {"features": features}
-        (tmp_path / "presets" / "scenes" / f"{name}.yaml").write_text(yaml.safe_dump(preset))
-    for name, preset in (("third", REGIONS), ("fourth", PIXELS)):
+    for name, preset in (("first", WORDS), ("second", REGIONS)):
         (tmp_path / "presets" / "scenes" / f"{name}.yaml").write_text(yaml.safe_dump(preset))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pictures").mkdir()
@@ -88,79 +80,52 @@ def test_features_of_the_hub_go_the_whole_way(checkout):
     run("code")
     for stage in ("download", "captions", "scene-graphs"):
         run(stage, "scenes")
-    made = ("words", "first"), ("windows", "second"), ("boxes", "third"), ("pixels_swin", "fourth")
-    for features, preset in made:
+    for features, preset in (("words", "first"), ("boxes", "second")):
         run("features", "scenes", features)
         run("shards", "scenes", features)
         run("train", "scenes", preset)
     run("evaluate", "scenes", "first")
-    run("index", "pictures", "--model", "models/scenes/first", "--to", "album.index")
-    run("search", "album.index", "a red ball")
 
+    model, picture, item = searched("first", "words")
     store = FeatureStore(checkout / "data/features/scenes/words.h5")
     assert store.attributes["backbone"] == "hf" and store.attributes["grid"] == "2"
-    features, counts, boxes = store.read([0])
-    assert features.shape == (1, 4, 16) and boxes is not None and counts.tolist() == [4]
-
-    model = manymatch.load("models/scenes/first")
-    picture = next((checkout / "data/raw/scenes").rglob(f"{store.image_ids[0]}.*"))
-    item = next(iter(model._pictures.items([picture])))
-    np.testing.assert_array_equal(item.features, features[0])
-    np.testing.assert_array_equal(item.boxes, boxes[0])
+    assert item.features.shape == (4, 16)
     why = model.explain(picture, "a red ball")
     assert why.boxes == item.boxes.tolist() and np.shape(why.image_attention) == (2, 4)
     assert np.isfinite(model.encode_images(["pictures/new.png"]).vectors.numpy()).all()
-
     (checkout / "clip").rename("moved")
-    moved = manymatch.load("models/scenes/first", image_weights="moved")
-    np.testing.assert_array_equal(
-        moved.encode_images([picture]).vectors, model.encode_images([picture]).vectors
-    )
     other, _ = hub_models.save(checkout / "other", "dinov2", hub_models.CROP)
-    with pytest.raises(CheckpointError, match="weights_sha256"):
-        manymatch.load("models/scenes/first", image_weights=other).encode_images([picture])
+    goes_with_its_weights_alone(model, "first", picture, "moved", other)
 
-    check_regions(checkout)
-    check_pixels(checkout)
-
-
-def check_regions(checkout):
-    """New pictures of an index are detected, too; an explanation shows the boxes."""
-    run("index", "pictures", "--model", "models/scenes/third", "--to", "third.index")
-    run("search", "third.index", "a red ball")
-    store = FeatureStore(checkout / "data/features/scenes/boxes.h5")
-    features, counts, boxes = store.read([0])
-    assert features.shape == (1, 5, 32) and boxes is not None
-    model = manymatch.load("models/scenes/third")
-    picture = next((checkout / "data/raw/scenes").rglob(f"{store.image_ids[0]}.*"))
-    item = next(iter(model._pictures.items([picture])))
-    np.testing.assert_array_equal(item.features, features[0, : counts[0]])
-    np.testing.assert_array_equal(item.boxes, boxes[0, : counts[0]])
+    model, picture, item = searched("second", "boxes")  # new pictures are detected, too
+    assert item.features.shape[1] == 32
     assert model.explain(picture, "a red ball").boxes == item.boxes.tolist()
     (checkout / "detector").rename("moved_detector")
-    moved = manymatch.load("models/scenes/third", image_weights="moved_detector,")
-    np.testing.assert_array_equal(
-        moved.encode_images([picture]).vectors, model.encode_images([picture]).vectors
-    )
     hub_detectors.save(checkout / "other_detector", "rt_detr")
-    with pytest.raises(CheckpointError, match="weights_sha256"):
-        manymatch.load("models/scenes/third", image_weights="other_detector,swin").encode_images(
-            [picture]
-        )
+    others = "moved_detector,", "other_detector,swin"
+    goes_with_its_weights_alone(model, "second", picture, *others)
 
 
-def check_pixels(checkout):
-    """A backbone in the loop: the model needs the folder of the backbone never again."""
-    (checkout / "swin").rename("moved_swin")
-    run("evaluate", "scenes", "fourth")
-    run("index", "pictures", "--model", "models/scenes/fourth", "--to", "fourth.index")
-    run("search", "fourth.index", "a red ball")
-    store = FeatureStore(checkout / "data/features/scenes/pixels_swin.h5")
-    features, _, _ = store.read([0])
-    model = manymatch.load("models/scenes/fourth")
-    picture = next((checkout / "data/raw/scenes").rglob(f"{store.image_ids[0]}.*"))
+def searched(preset, features):
+    """The model, a picture and what the model reads of the picture, which is what the store has;
+    an index of new pictures is made and searched."""
+    run("index", "pictures", "--model", f"models/scenes/{preset}", "--to", f"{preset}.index")
+    run("search", f"{preset}.index", "a red ball")
+    store = FeatureStore(Path(f"data/features/scenes/{features}.h5"))
+    vectors, counts, boxes = store.read([0])
+    model = manymatch.load(f"models/scenes/{preset}")
+    picture = next(Path("data/raw/scenes").rglob(f"{store.image_ids[0]}.*"))
     item = next(iter(model._pictures.items([picture])))
-    np.testing.assert_array_equal(item.features, features[0])
-    why = model.explain(picture, "a red ball")
-    assert np.shape(why.image_attention) == (2, 16)
-    np.testing.assert_allclose(why.boxes, grid_boxes(4))  # the whole picture is seen
+    np.testing.assert_array_equal(item.features, vectors[0, : counts[0]])
+    if boxes is not None:
+        np.testing.assert_array_equal(item.boxes, boxes[0, : counts[0]])
+    return model, picture, item
+
+
+def goes_with_its_weights_alone(model, preset, picture, moved, other):
+    """Weights that were `moved` give the same vectors, and `other` weights are refused."""
+    with pytest.raises(CheckpointError, match="weights_sha256"):
+        manymatch.load(f"models/scenes/{preset}", image_weights=other).encode_images([picture])
+    again = manymatch.load(f"models/scenes/{preset}", image_weights=moved)
+    vectors = (one.encode_images([picture]).vectors for one in (again, model))
+    np.testing.assert_array_equal(*vectors)

@@ -21,6 +21,8 @@ def results(real_data, new_workspace, monkeypatch):
     def run(dataset, settings):
         workspace = new_workspace()
         workspace.edit("params.yaml", {"datasets": [dataset], "presets": [METHOD]})
+        # The accuracy of parsed graphs has tests of its own; the method reads no graph.
+        workspace.edit("params.yaml", {"scene_graphs.model": "none"})
         changes = {"only_present": True, **settings}
         workspace.edit("params.yaml", {f"sources.{dataset}.{k}": v for k, v in changes.items()})
         monkeypatch.chdir(workspace.folder)
@@ -37,13 +39,24 @@ def results(real_data, new_workspace, monkeypatch):
     return run
 
 
+def some_pictures(whole, part, every):
+    """Write a part of the pictures of an archive, with their other files, to another archive."""
+    with tarfile.open(whole) as opened, tarfile.open(part, "w") as written:
+        files = {Path(member.name): member for member in opened if member.isfile()}
+        stems = sorted({path.stem for path in files})[::every]
+        for path, member in files.items():
+            if path.stem in stems:
+                written.addfile(member, opened.extractfile(member))
+    return str(part)
+
+
 def test_coco(real_data, results, tmp_path):
-    """159 images; their objects are made up, since no annotations of instances are at hand."""
+    """80 images; their objects are made up, since no annotations of instances are at hand."""
     pieces = real_data / "coco"
     published = json.loads((pieces / "captions_val2017.json").read_text())
     (tmp_path / "instances.json").write_text(json.dumps(made_instances(published["images"])))
     settings = {
-        "images": str(pieces / "val2017_mini159.tar"),
+        "images": some_pictures(pieces / "val2017_mini159.tar", tmp_path / "pieces.tar", 2),
         "captions": str(pieces / "captions_val2017.json"),
         "caption_ids": str(pieces / "ids"),
         "instances": str(tmp_path / "instances.json"),
@@ -56,34 +69,26 @@ def test_coco(real_data, results, tmp_path):
 
 
 def test_cub(real_data, results, tmp_path):
-    """A third of the images of six of the ten classes at hand; training sees three classes."""
-    pieces, splits = tmp_path / "pieces.tar", real_data / "cub" / "splits"
-    with (
-        tarfile.open(real_data / "cub" / "cub_mini10.tar") as whole,
-        tarfile.open(pieces, "w") as third,
-    ):
-        files = {Path(member.name): member for member in whole if member.isfile()}
-        stems = sorted({path.stem for path in files})[::3]
-        for path, member in files.items():
-            if path.stem in stems:
-                third.addfile(member, whole.extractfile(member))
+    """A part of the images of six of the ten classes at hand; training sees three classes."""
+    splits = real_data / "cub" / "splits"
+    pieces = some_pictures(real_data / "cub" / "cub_mini10.tar", tmp_path / "pieces.tar", 4)
     listed = [(splits / f"{name}classes.txt").read_text().split() for name in ("trainval", "test")]
     names = sorted(name for part in listed for name in part)
     (tmp_path / "train.txt").write_text("\n".join(names[:3] + names[10:]))
     (tmp_path / "test.txt").write_text("\n".join(names[3:6]))
     settings = {
-        "images": str(pieces),
-        "captions": str(pieces),
+        "images": pieces,
+        "captions": pieces,
         "train_classes": str(tmp_path / "train.txt"),
         "test_classes": str(tmp_path / "test.txt"),
         "seen_test": str(splits / "seen_test_images.txt"),
     }
     metrics, _ = results("cub", settings)
-    for setting, chance in (("all_classes", 100 / 3), ("zero_shot", 100 / 3)):
+    for setting in ("all_classes", "zero_shot"):
         for way in ("i2t", "t2i"):
             entry = metrics["classes"][setting][way]
-            assert chance / 2 < entry["r_precision"] < 100
-            assert 0 < entry["r1"] < 100
+            assert 100 / 6 < entry["r_precision"] < 100  # half of chance
+            assert 0 < entry["r1"] <= 100
 
 
 def made_instances(images):

@@ -49,20 +49,6 @@ def test_a_setting_reruns_what_it_changes_and_changed_back_nothing(committed):
     assert committed.run("git", "status", "--porcelain") == ""
 
 
-def test_a_comment_reruns_the_hashes_and_a_template_the_report(finished):
-    """`finished` hashes the sources of the checkout; this one its own."""
-    own = finished.use_own_sources()
-    for name, text in (
-        ("training/train.py", "\n# A remark.\n"),
-        ("reporting/templates/page.html", "<!-- A remark. -->\n"),
-    ):
-        path = own.folder / "src" / "manymatch" / name
-        path.write_text(path.read_text() + text)
-    assert stages_run(own.run("dvc", "repro")) == ["code", "report"]
-    own.run("git", "checkout", "-q", ".")
-    own.run("dvc", "checkout", "-q")
-
-
 def test_another_clone_pulls_everything(finished, tmp_path):
     finished.run("dvc", "remote", "add", "-q", "-d", "shared", str(tmp_path / "remote"))
     finished.commit("A remote")
