@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from manymatch.reporting.dvc_plots import offline_page
+from manymatch.reporting.report import offline_page
 from manymatch.reporting.sections.methods import validation_chart
 from manymatch.results.runs import Curve, read_curves
 from manymatch.util.errors import DataError

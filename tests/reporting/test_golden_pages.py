@@ -20,7 +20,6 @@ from report_pages import plans_of
 from manymatch.reporting.page import TEMPLATES
 from manymatch.reporting.report import read
 from manymatch.reporting.sections import (
-    clusters,
     costs,
     experiments,
     leaderboard,
@@ -65,7 +64,7 @@ def _printed(results):
         SyntheticExperiment: over_seeds.synthetic,
         SketchExperiment: over_seeds.sketches,
         Costs: costs.blocks,
-        Clusters: lambda one: [clusters.heading(one), clusters.table(one)],
+        Clusters: probes.class_blocks,
         Probes: lambda one: probes.blocks_of([one]),
     }.items():
         blocks += [block for one in results.current(kind) for block in blocks_of(one)]

@@ -7,7 +7,7 @@ import pytest
 from chromium import MARKS, listened, started
 from report_pages import paths_of
 
-from manymatch.reporting.dvc_plots import offline_page
+from manymatch.reporting.report import offline_page
 
 pytestmark = MARKS
 

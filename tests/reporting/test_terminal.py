@@ -6,7 +6,7 @@ import pytest
 
 from manymatch.reporting.report import read
 from manymatch.reporting.sections import experiments, leaderboard, over_seeds
-from manymatch.reporting.sections.clusters import table as class_table
+from manymatch.reporting.sections.probes import class_blocks
 from manymatch.reporting.sections.probes import blocks_of
 from manymatch.reporting.table import Cell, Column, Heading, Note, Table
 from manymatch.reporting.terminal import show
@@ -29,7 +29,7 @@ def test_everything_fits_the_width(results, monkeypatch, capsys, columns):
         show(experiments.blocks(experiment))
     for pairs in results.current(SyntheticExperiment):
         show(over_seeds.synthetic(pairs))
-    show([class_table(model) for model in results.current(Clusters)])
+    show([class_blocks(model)[1] for model in results.current(Clusters)])
     show(blocks_of(results.current(Probes)))
     text = capsys.readouterr().out
     assert max(map(len, text.splitlines())) <= 60

@@ -127,7 +127,7 @@ def plots_page() -> None:
 
     'dvc config --local plots.html_template plots.html' makes DVC use the page.
     """
-    from manymatch.reporting.dvc_plots import offline_page
+    from manymatch.reporting.report import offline_page
     from manymatch.util import files
 
     files.write_text(LAYOUT.plots_page, offline_page())

@@ -215,7 +215,7 @@ def clusters(
 ) -> None:
     """Find keywords and members of a SwAMP's classes: reports/clusters/DATASET/PRESET.json."""
     from manymatch.experiments.swamp_classes import describe_classes
-    from manymatch.reporting.sections.clusters import heading, table
+    from manymatch.reporting.sections.probes import class_blocks
     from manymatch.reporting.terminal import show
     from manymatch.results.probes import Clusters
 
@@ -227,8 +227,7 @@ def clusters(
         split=split or params.evaluation.split,
         parser=params.scene_graphs.model,
     )
-    model = Clusters.read(written)
-    show([heading(model), table(model)], written)
+    show(class_blocks(Clusters.read(written)), written)
 
 
 @commands.command()

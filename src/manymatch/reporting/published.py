@@ -20,7 +20,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from manymatch.reporting.table import Cell, Column, Table
 
@@ -65,27 +64,7 @@ class PublishedResult:
     values: dict[str, float]
 
 
-class Fact(NamedTuple):
-    """A value, and the smallest and largest number of images for which the value holds."""
-
-    measure: str
-    value: float
-    galleries: tuple[int, int] | None
-
-
-@dataclass(frozen=True)
-class PublishedCost:
-    """What one section of a paper says about a method on some data."""
-
-    paper: str
-    section: str
-    method: str
-    data: str
-    hardware: str
-    facts: list[Fact]
-
-
-def _groups(kind: str, *varying: str) -> Iterator[tuple[Line, list[Line]]]:
+def printed(kind: str, *varying: str) -> Iterator[tuple[Line, list[Line]]]:
     """The lines that differ in the `varying` columns alone, in the order of the file: the other
     columns, which they share, and the varying columns of each."""
     groups: dict[tuple[tuple[str, str], ...], list[Line]] = {}
@@ -103,27 +82,15 @@ def published_results() -> tuple[PublishedResult, ...]:
     """All published results, in the order of the file."""
     return tuple(
         PublishedResult(**row, values={line["metric"]: float(line["value"]) for line in lines})
-        for row, lines in _groups("results", "metric", "value")
+        for row, lines in printed("results", "metric", "value")
     )
-
-
-def published_costs() -> list[PublishedCost]:
-    """All published costs, in the order of the file."""
-    ends = "smallest_gallery", "largest_gallery"
-    costs = []
-    for section, lines in _groups("costs", "measure", "value", *ends):
-        galleries = [(int(x[ends[0]]), int(x[ends[1]])) if x[ends[0]] else None for x in lines]
-        pairs = zip(lines, galleries, strict=True)
-        facts = [Fact(line["measure"], float(line["value"]), sizes) for line, sizes in pairs]
-        costs.append(PublishedCost(**section, facts=facts))
-    return costs
 
 
 @cache
 def published_ablations() -> dict[tuple[str, str, str], Table]:
     """The table of each ablation by paper, section and `what`, in the order of the file."""
     tables = {}
-    for subject, lines in _groups("ablations", "setting", "metric", "value"):
+    for subject, lines in printed("ablations", "setting", "metric", "value"):
         paper, section, what = subject.values()
         metrics = dict.fromkeys(line["metric"] for line in lines)
         settings = dict.fromkeys(line["setting"] for line in lines)
@@ -141,15 +108,11 @@ def published_ablations() -> dict[tuple[str, str, str], Table]:
 
 def tables_beside(ablation: str) -> list[Table]:
     """What a paper prints of the question that the ablation of this name asks."""
-    return _tables_of(ABLATION_METRICS[ablation]) if ablation in ABLATION_METRICS else []
+    return printed_tables(ABLATION_METRICS[ablation]) if ablation in ABLATION_METRICS else []
 
 
-def tables_of_sets() -> list[Table]:
-    """What the papers print of the elements of their sets."""
-    return _tables_of(*SET_METRICS)
-
-
-def _tables_of(*wanted: tuple[str, str, str]) -> list[Table]:
+def printed_tables(*wanted: tuple[str, str, str]) -> list[Table]:
+    """The tables of ablations by paper, table and the beginning of the column `what`."""
     return [
         table
         for paper, section, start in wanted

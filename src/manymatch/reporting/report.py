@@ -1,6 +1,7 @@
 """The stage `report`: all results on pages, and the leaderboard as CSV, Markdown and LaTeX."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -8,15 +9,17 @@ from pathlib import Path
 from manymatch.config.preset import Preset
 from manymatch.config.strict import read_yaml, validate
 from manymatch.reporting import page
-from manymatch.reporting.dvc_plots import curve_tables
-from manymatch.reporting.page import all_sections
+from manymatch.reporting.page import TEMPLATES, all_sections
 from manymatch.reporting.sections import leaderboard
 from manymatch.results.all_results import AllResults
 from manymatch.results.machine import git_revision, read_records
 from manymatch.results.runs import Run
 from manymatch.util import files
+from manymatch.util.packages import package_folder
 from manymatch.util.progress import working
 
+_VEGA = "django-js-lib-vega-embed"
+"""Vega, Vega-Lite and Vega-Embed as they are published; the wheel has no code but a version."""
 _LATEX_HEAD = "% The tables need the package booktabs: \\usepackage{booktabs}"
 
 
@@ -82,3 +85,34 @@ def _published(presets: Path) -> dict[str, Preset]:
 def read(reports: Path, plans: Path) -> AllResults:
     """All results that a section shows, and the claims about them; see `AllResults.read`."""
     return AllResults.read(reports, plans, [kind for one in all_sections() for kind in one.kinds])
+
+
+def curve_tables(runs: Sequence[Run]) -> dict[str, str]:
+    """A tab-separated table for each data set and logged value, by path: `scenes/train/loss.tsv`.
+
+    The columns are `step` (the epoch, from 1), `preset` and the value, because DVC draws the last
+    column.
+    """
+    tables: dict[str, str] = {}
+    for run in runs:
+        for name, curve in run.curves.items():
+            path = f"{run.dataset}/{name}.tsv"
+            lines = [f"{step + 1:g}\t{run.preset}\t{value}\n" for step, value in curve.points]
+            head = f"step\tpreset\t{name.rpartition('/')[2]}\n"
+            tables[path] = "".join([tables.get(path, head), *lines])
+    return tables
+
+
+def offline_page() -> str:
+    """The page that DVC fills (its setting `plots.html_template`), with Vega inside.
+
+    DVC's own page loads Vega from a network.
+
+    Raises:
+        ConfigError: the package with Vega is not installed.
+    """
+    advice = "use 'dvc plots show' with a network"
+    folder = package_folder("js_lib_vega_embed", _VEGA, advice)
+    script = folder / "static" / "js_lib_vega_embed" / "vega-embed-full.js"
+    page = (TEMPLATES / "plots.html").read_text(encoding="utf-8")
+    return page.replace("SCRIPT", script.read_text(encoding="utf-8"))

@@ -258,15 +258,5 @@ def rsum_difference(one: ExperimentPoint, other: ExperimentPoint) -> Difference:
     return first.less(second)
 
 
-SECTIONS = [
-    Section(
-        "Experiments",
-        "claims",
-        70,
-        "Do the papers' claims hold here?",
-        section,
-        (Experiment,),
-        link="Claims",
-        markdown=to_markdown,
-    )
-]
+_TITLE, _KINDS = "Do the papers' claims hold here?", (Experiment,)
+SECTIONS = [Section("Experiments", "claims", 70, _TITLE, section, _KINDS, "Claims", to_markdown)]

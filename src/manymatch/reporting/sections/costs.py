@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from manymatch.reporting.chart import STYLES, Chart, LogAxis, Series, line_chart
 from manymatch.reporting.page import Section, gallery, method_address
-from manymatch.reporting.published import PublishedCost, published_costs
+from manymatch.reporting.published import Line, printed
 from manymatch.reporting.table import Block, Cell, Column, Folded, Heading, Note, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.costs import Cost, Costs, TestCost
@@ -59,20 +59,17 @@ def table(costs: Costs, models: Mapping[str, str | None] | None = None) -> Table
 def published() -> Table:
     """What the papers print, a row for each method of a source: the figures in words."""
     rows = []
-    for entry in published_costs():
-        known = _their_texts(entry)
+    varying = "measure", "value", "smallest_gallery", "largest_gallery"
+    for entry, lines in printed("costs", *varying):
+        known = _their_texts(lines)
         figures = [
             f"{COLUMNS[key].heading}: {text}" for key, text in known.items() if key in COLUMNS
         ]
-        cells = [entry.method, source(entry), "; ".join(figures), entry.hardware or "not named"]
+        source = ", ".join(filter(None, (entry["paper"], entry["section"], entry["data"])))
+        cells = [entry["method"], source, "; ".join(figures), entry["hardware"] or "not named"]
         rows.append([*map(Cell, cells)])
     heads = ("Method", "Source", "Figures", "Hardware")
     return Table("What the papers print", [Column(head, numeric=False) for head in heads], rows)
-
-
-def source(published: PublishedCost) -> str:
-    """Where a figure is printed: "SwAMP, table 12, Flickr30K"."""
-    return ", ".join(filter(None, (published.paper, published.section, published.data)))
 
 
 def _our_texts(cost: Cost, one_vector: Sequence[int]) -> dict[str, str]:
@@ -102,21 +99,21 @@ def _seconds(test: TestCost, seconds: float) -> str:
     return number(seconds) if test.scaled_from is None else f"{number(seconds)} (scaled)"
 
 
-def _their_texts(published: PublishedCost) -> dict[str, str]:
+def _their_texts(lines: Sequence[Line]) -> dict[str, str]:
     texts: dict[str, str] = {}
-    for fact in published.facts:
-        if fact.measure == "multiply_adds":
-            texts[fact.measure] = scaled(fact.value)
-        elif fact.measure == "relative":
-            texts[fact.measure] = f"{fact.value:,.0f} {TIMES}"
+    for line in lines:
+        measure, value = line["measure"], float(line["value"])
+        if measure == "multiply_adds":
+            texts[measure] = scaled(value)
+        elif measure == "relative":
+            texts[measure] = f"{value:,.0f} {TIMES}"
         else:
-            keys = [fact.measure]
-            if fact.galleries:
-                least, most = fact.galleries
-                sizes = [size for size in (10_000, 100_000) if least <= size <= most]
-                keys = [f"{fact.measure} {size}" for size in sizes]
-            factor = 1000 if fact.measure in PARTS_OF_QUERY else 1
-            texts |= dict.fromkeys(keys, number(factor * fact.value, digits=4))
+            keys = [measure]
+            if line["smallest_gallery"]:
+                least, most = int(line["smallest_gallery"]), int(line["largest_gallery"])
+                keys = [f"{measure} {size}" for size in (10_000, 100_000) if least <= size <= most]
+            factor = 1000 if measure in PARTS_OF_QUERY else 1
+            texts |= dict.fromkeys(keys, number(factor * value, digits=4))
     return texts
 
 

@@ -278,7 +278,7 @@ SECTIONS = [
         "What false negatives cost",
         section,
         (Experiment,),
-        link="False negatives",
-        markdown=lambda results: list(filter(None, map(markdown, results.current(Experiment)))),
+        "False negatives",
+        lambda results: list(filter(None, map(markdown, results.current(Experiment)))),
     )
 ]

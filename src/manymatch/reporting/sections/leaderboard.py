@@ -1,16 +1,17 @@
-"""The leaderboard: its columns, its best values, and its CSV, Markdown and LaTeX."""
+"""The leaderboard, also as CSV, Markdown and LaTeX; and model, data and settings behind it."""
 
 import csv
 import io
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from manymatch.reporting.chart import styles
 from manymatch.reporting.estimates import best_value
 from manymatch.reporting.page import Section, gallery, method_address
 from manymatch.reporting.sections import published
-from manymatch.reporting.table import Block, Cell, Column, Heading, Note, Table
+from manymatch.reporting.table import Block, Cell, Column, Heading, MachineFacts, Note, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.metrics import Metrics
 from manymatch.results.retrieval import metric
@@ -180,13 +181,13 @@ def to_markdown(runs: list[Run]) -> str:
     return "\n\n".join([*parts, " ".join([pairs, *notes])]) + "\n"
 
 
-def to_latex(runs: list[Run]) -> str:
+def to_latex(results: AllResults) -> list[str]:
     """The compact tables as LaTeX, each below a comment with the data set and the sizes."""
-    return "\n\n".join(
+    return [
         f"% {name}: {size}\n{table.to_latex(merge=True)}"
-        for name, group in by_dataset(runs).items()
+        for name, group in by_dataset(results.runs).items()
         for _, size, table in tables(group, compact=True)
-    )
+    ]
 
 
 def terms(runs: Sequence[Run]) -> list[tuple[str, str]]:
@@ -213,14 +214,69 @@ def section(results: AllResults) -> list[Block]:
     return blocks
 
 
+_FACTS = {
+    "method": "Method",
+    "features": "Features",
+    "setting": "Setting",
+    "split": "Split",
+    "images": "Images",
+    "captions": "Captions",
+    "seed": "Seed",
+    "parameters": "Parameters",
+    "checkpoint_sha256": "Checkpoint (SHA-256)",
+    "data_sha256": "Data (SHA-256)",
+    "code_sha256": "Code (SHA-256)",
+    "version": "ManyMatch version",
+    "members": "Members",
+    "rerank_beta": "Re-ranking, beta",
+}
+_HIDDEN = {"dataset", "preset", "resolved", "defaults"}
+_MAX_LENGTH = 24
+"""A longer word, such as a hash, is shortened."""
+
+
+def provenance(results: AllResults) -> list[Block]:
+    """A row for each fact, a column for each run; unknown facts are shown as they are."""
+    runs = results.runs
+    if not runs:
+        return []
+    records = [run.provenance.model_dump() for run in runs]
+    keys = dict.fromkeys(_FACTS) | dict.fromkeys(key for record in records for key in record)
+    rows = [
+        [Cell(_FACTS.get(key, key)), *(_fact(key, record.get(key)) for record in records)]
+        for key in keys
+        if key not in _HIDDEN and any(record.get(key) not in (None, ()) for record in records)
+    ]
+    columns = [Column("Preset", numeric=False), *run_columns(runs, numeric=False)]
+    table = Table(f"Provenance of the results on {runs[0].dataset}", columns, rows)
+    return [table, MachineFacts(runs[0].dataset)]
+
+
+def run_columns(runs: Sequence[Run], numeric: bool = True) -> list[Column]:
+    """A column for each run."""
+    number = styles(runs)
+    hrefs = {run.preset: method_address(run.dataset, run.preset) for run in runs}
+    return [
+        Column(name, numeric=numeric, style=number[name], href=href) for name, href in hrefs.items()
+    ]
+
+
+def _fact(key: str, value: Any) -> Cell:
+    if key == "members" and value:
+        value = ", ".join(f"{member['preset']} (seed {member['seed']})" for member in value)
+    if isinstance(value, int | float) and key != "seed":
+        return Cell(f"{value:,}")
+    text = str(value) if value not in (None, ()) else ""
+    if len(text) > _MAX_LENGTH and " " not in text:
+        return Cell(f"{text[:12]}…", hover=text)
+    return Cell(text)
+
+
+def _markdown(results: AllResults) -> list[str]:
+    return [to_markdown(results.runs)]
+
+
 SECTIONS = [
-    Section(
-        "Results",
-        "leaderboard",
-        10,
-        "Leaderboard",
-        section,
-        markdown=lambda results: [to_markdown(results.runs)],
-        latex=lambda results: [to_latex(results.runs)],
-    )
+    Section("Results", "leaderboard", 10, "Leaderboard", section, (), "", _markdown, to_latex),
+    Section("Results", "provenance", 60, "Provenance", provenance),
 ]

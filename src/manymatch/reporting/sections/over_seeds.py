@@ -6,8 +6,8 @@ that the papers print of the same data set.
 """
 
 import statistics
-from collections.abc import Mapping, Sequence
-from typing import get_args
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, get_args
 
 from manymatch.reporting.estimates import (
     COLLAPSED_SEEDS,
@@ -20,6 +20,8 @@ from manymatch.reporting.estimates import (
 from manymatch.reporting.page import Section
 from manymatch.reporting.published import published_results
 from manymatch.reporting.table import Block, Cell, Column, Folded, Heading, Note, Prose, Table
+from manymatch.results.all_results import AllResults
+from manymatch.results.base import Result
 from manymatch.results.experiments import Relevance, SketchExperiment, SyntheticExperiment
 
 KINDS: tuple[Relevance, ...] = get_args(Relevance)
@@ -150,22 +152,16 @@ def _seeds(experiment: SyntheticExperiment | SketchExperiment) -> str:
     return ", ".join(map(str, experiment.seeds))
 
 
-_PAGE = "Other experiments"
+def _section(
+    anchor: str, place: int, title: str, kind: type[Result], blocks: Callable[[Any], list[Block]]
+) -> Section:
+    def view(results: AllResults) -> list[Block]:
+        return [block for one in results.current(kind) for block in blocks(one)]
+
+    return Section("Other experiments", anchor, place, title, view, (kind,))
+
+
 SECTIONS = [
-    Section(
-        _PAGE,
-        "synthetic",
-        220,
-        "Synthetic pairs",
-        lambda results: [b for one in results.current(SyntheticExperiment) for b in synthetic(one)],
-        (SyntheticExperiment,),
-    ),
-    Section(
-        _PAGE,
-        "sketches",
-        230,
-        "Sketches to images",
-        lambda results: [b for one in results.current(SketchExperiment) for b in sketches(one)],
-        (SketchExperiment,),
-    ),
+    _section("synthetic", 220, "Synthetic pairs", SyntheticExperiment, synthetic),
+    _section("sketches", 230, "Sketches to images", SketchExperiment, sketches),
 ]

@@ -133,18 +133,9 @@ def near_duplicates(results: AllResults) -> list[Block]:
     return [Note(text), *([Table(title, columns, rows)] if rows else [])]
 
 
+_PAGE, _KINDS, _NEAR = "Results", (Experiment,), "near-duplicates"
 SECTIONS = [
-    Section(
-        "Results",
-        "learning-curve",
-        27,
-        "Learning curve",
-        learning_curve,
-        (Experiment,),
-        link="More captions",
-    ),
-    Section("Results", "beside-chance", 25, "Beside chance", beside_chance, link="Chance"),
-    Section(
-        "Queries", "near-duplicates", 135, "Near-duplicates", near_duplicates, link="Duplicates"
-    ),
+    Section(_PAGE, "beside-chance", 25, "Beside chance", beside_chance, (), "Chance"),
+    Section(_PAGE, LEARNING_CURVE, 27, "Learning curve", learning_curve, _KINDS, "More captions"),
+    Section("Queries", _NEAR, 135, "Near-duplicates", near_duplicates, (), "Duplicates"),
 ]

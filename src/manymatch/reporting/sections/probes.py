@@ -1,4 +1,4 @@
-"""The probes of all models of a data set side by side."""
+"""The probes of all models of a data set side by side, and the classes of trained SwAMPs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,13 +19,24 @@ from manymatch.reporting.queries import (
 from manymatch.reporting.table import Block, Cell, Column, Heading, Note, Table
 from manymatch.results import probes as results_of
 from manymatch.results.all_results import AllResults
-from manymatch.results.probes import Clusters, EntityQuery, GraphError, Probe, Probes, ProbeTable
+from manymatch.results.probes import (
+    Cluster,
+    Clusters,
+    EntityQuery,
+    GraphError,
+    Keyword,
+    Probe,
+    Probes,
+    ProbeTable,
+)
 
 ByPreset = dict[str, Probe[Any]]
 """One probe of several models."""
 
 _DRAWN = ("reranking", "Validation")
 """The probe and the table that is drawn as a chart."""
+_MAX_CLASSES, _MAX_WORDS = 12, 5
+"""The most classes of a model, and words of a class, that are shown."""
 
 
 def section(results: AllResults) -> list[Block]:
@@ -181,4 +192,69 @@ _SAMPLES = {
 """What draws the samples of the probes that have samples."""
 
 
-SECTIONS = [Section("Probes", "probes", 190, "Probes", section, (Probes,))]
+class ClusterGrid(Block):
+    """Classes side by side: each with its title, and its words of each kind."""
+
+    classes: list[tuple[str, list[str], Cluster]]
+
+
+def clusters(results: AllResults) -> list[Block]:
+    """The classes of each SwAMP: keywords, captions and pictures."""
+    blocks = left_out(results, Clusters)
+    for model in results.current(Clusters):
+        classes = [
+            (
+                f"Class {one.number}: {_count(len(one.captions), 'caption')}, "
+                f"{_count(len(one.images), 'image')}",
+                [_words(one.nouns), _words(one.verbs)],
+                one,
+            )
+            for one in model.classes[:_MAX_CLASSES]
+        ]
+        blocks += [_classes_heading(model), ClusterGrid(classes)]
+    note = Note(
+        "SwAMP assigns images and captions to classes, and learns the class of each sample from "
+        "the sample's partner. No class was labelled by a person. The page shows the classes "
+        "with most captions, with their most frequent nouns and verbs (and the number of "
+        "captions that have the word)."
+    )
+    return [note, *blocks] if blocks else []
+
+
+def _classes_heading(model: Clusters) -> Heading:
+    return Heading(
+        model.preset,
+        f"{model.split}: {model.used.captions:,} of {model.n_classes:,} classes hold captions, "
+        f"{model.used.images:,} hold images; {model.agreement:.1f}% of captions are in the "
+        "class of their image",
+    )
+
+
+def class_blocks(model: Clusters) -> list[Block]:
+    """The classes with most captions, for a terminal."""
+    rows = [
+        [
+            *(Cell.number(n, 0) for n in (one.number, len(one.captions), len(one.images))),
+            *(Cell(_words(words)) for words in (one.nouns, one.verbs)),
+        ]
+        for one in model.classes[:_MAX_CLASSES]
+    ]
+    columns = [Column(head) for head in ("Class", "Captions", "Images")]
+    columns += [Column(head, numeric=False) for head in ("Nouns", "Verbs")]
+    title = "The classes with most captions"
+    return [_classes_heading(model), Table(title, columns, rows, caption=True)]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _words(keywords: Sequence[Keyword]) -> str:
+    return ", ".join(f"{word} ({count})" for word, count in keywords[:_MAX_WORDS])
+
+
+_CLASSES = "Classes without labels"
+SECTIONS = [
+    Section("Probes", "probes", 190, "Probes", section, (Probes,)),
+    Section("Probes", "clusters", 200, _CLASSES, clusters, (Clusters,), "Classes"),
+]

@@ -1,9 +1,11 @@
-"""Sampled queries and what each method retrieved."""
+"""Sampled queries: what each method retrieved, and the hardest; and R@K over K of all queries."""
 
+import statistics
 from collections.abc import Iterable, Sequence
 
+from manymatch.reporting.chart import LogAxis, Series, line_chart, styles
 from manymatch.reporting.graph_drawing import draw
-from manymatch.reporting.page import Section, method_address
+from manymatch.reporting.page import Section, method_address, page_address
 from manymatch.reporting.queries import (
     AskedImage,
     Graph,
@@ -15,7 +17,8 @@ from manymatch.reporting.queries import (
     Rankings,
     answer_of,
 )
-from manymatch.reporting.table import Block, Note
+from manymatch.reporting.sections.leaderboard import run_columns
+from manymatch.reporting.table import Block, Cell, Column, Grid, Note, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.retrieval import (
     CaptionQuery,
@@ -24,14 +27,20 @@ from manymatch.results.retrieval import (
     RetrievedCaption,
     RetrievedImage,
 )
-from manymatch.results.runs import Run
+from manymatch.results.runs import WAYS, Direction, Run, recall_at
 
 MAX_QUERIES, MAX_ANSWERS = 20, 10
 """The most queries of a direction, and answers of a method, that a page shows. Of a data set of
 one's own all queries are shown."""
+_HARDEST, _HARDEST_OF_OWN = 5, 20
+"""The hardest queries that are shown, also of a data set of one's own."""
+_KNOWN = (1, 5, 10)
+"""The K for which the metrics hold R@K."""
+_DRAWN = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100)
+_UNKNOWN = (1, "-")
+"""The rank of a query that a run did not sample."""
 
-Sampled = dict[str, dict[str, ImageQuery | CaptionQuery]]
-"""The queries of one direction by the query's id and by the preset of the run."""
+Query = ImageQuery | CaptionQuery
 
 
 def images(results: AllResults) -> list[Block]:
@@ -43,14 +52,10 @@ def images(results: AllResults) -> list[Block]:
         asked = AskedImage(query.thumbnail, query.image_id, query.captions)
         answers = Rankings("Captions retrieved by each method", rankings)
         questions.append(Question(query.label, [asked, answers], query.thumbnail))
-    if not questions:
-        missing = (
-            f"Sample queries of {run.dataset} are not on this machine. 'dvc repro' makes them."
-            for run in results.runs[:1]
-        )
-        return [*map(Note, missing)]
-    legend = Legend(_marks(sampled))
-    return [legend, Picker("image", "image", questions, pictures=True)]
+    if questions:
+        return [Legend(_marks(sampled)), Picker("image", "image", questions, pictures=True)]
+    missing = "Sample queries of {} are not on this machine. 'dvc repro' makes them."
+    return [Note(missing.format(run.dataset)) for run in results.runs[:1]]
 
 
 def captions(results: AllResults) -> list[Block]:
@@ -79,12 +84,10 @@ def is_own_data(runs: Iterable[Run]) -> bool:
     return any(run.samples and run.samples.near_duplicates for run in runs)
 
 
-def _rankings(
-    results: AllResults, kind: str
-) -> Iterable[tuple[ImageQuery | CaptionQuery, list[Ranking]]]:
+def _rankings(results: AllResults, kind: str) -> Iterable[tuple[Query, list[Ranking]]]:
     """The first sampled queries of all runs, each with the ranking of every run."""
     runs = [run for run in results.runs if run.samples]
-    sampled: Sampled = {}
+    sampled: dict[str, dict[str, Query]] = {}
     for run in runs:
         for query in getattr(run.samples, kind):
             sampled.setdefault(query.id, {})[run.preset] = query
@@ -95,7 +98,7 @@ def _rankings(
         yield first, [method_ranking(run, queries.get(run.preset, unknown)) for run in runs]
 
 
-def method_ranking(run: Run, query: ImageQuery | CaptionQuery, count: int = MAX_ANSWERS) -> Ranking:
+def method_ranking(run: Run, query: Query, count: int = MAX_ANSWERS) -> Ranking:
     """The first answers of a method (none: the method did not sample the query), with the rank of
     the first positive if it comes later."""
     items: Sequence[RetrievedCaption | RetrievedImage] = query.retrieved[:count]
@@ -110,8 +113,89 @@ def method_ranking(run: Run, query: ImageQuery | CaptionQuery, count: int = MAX_
     return Ranking(run.preset, small, answers, method_address(run.dataset, run.preset))
 
 
+def recall_curve(results: AllResults) -> list[Block]:
+    """Both directions, a line for each run."""
+    number = styles(results.runs)
+    charts = []
+    for way, title in WAYS.items() if results.runs else ():
+        series = []
+        for run in results.runs:
+            numbers, ranks = run.metrics.numbers(), run.positive_ranks[way]
+            recalls = {k: numbers[f"{way}.r{k}"] for k in _KNOWN}
+            if ranks:
+                items = run.provenance.captions if way == "i2t" else run.provenance.images
+                recalls |= {k: recall_at(ranks, k) for k in _DRAWN if k <= items}
+            points = sorted(recalls.items())
+            labels = [f"R@{k} {value:.1f}" for k, value in points]
+            series.append(Series(run.preset, number[run.preset], points, labels[-1], labels))
+        axis = LogAxis([k for line in series for k, _ in line.points])
+        charts.append(line_chart(f"R@K, {title}", series, "K", x_axis=axis))
+    note = Note(
+        "Percent of queries with at least one of their pairs among the first K answers. The "
+        "values between 1, 5 and 10 and beyond 10 come from the tables of ranks. A run without a "
+        "usable table has only the three values of its metrics."
+    )
+    return [Grid(charts, "wide"), note] if charts else []
+
+
+def hardest(results: AllResults) -> list[Block]:
+    """The hardest images and captions, with the rank of the first positive by each run."""
+    runs = [run for run in results.runs if run.samples]
+    samples = [run.samples for run in runs if run.samples]
+    images, captions = [one.images for one in samples], [one.captions for one in samples]
+    added = any(query.rank for queries in (*images, *captions) for query in queries)
+    compared = "random queries" + (" and each model's hardest of the whole split" if added else "")
+    note = (
+        "The rank of the first caption or image of the query's own pair. Queries are ordered by "
+        f"the mean rank of all runs. Compared are the sampled queries below: {compared}."
+    )
+    if is_own_data(runs):
+        note += " Look for wrong or vague captions, for the same photo twice, and for answers that "
+        note += "are right too."
+    tables = _hardest("Image", "i2t", runs, images), _hardest("Caption", "t2i", runs, captions)
+    return [Note(note), *tables] if runs else []
+
+
+def _hardest(
+    title: str, way: Direction, runs: Sequence[Run], sampled: Sequence[Sequence[Query]]
+) -> Table:
+    """One direction; `sampled` are the queries of each run."""
+    own = is_own_data(runs)
+    queries: dict[str, Cell] = {}
+    for run, asked in zip(runs, sampled, strict=True):
+        for query in asked:
+            anchor = f"{title.lower()}-{len(queries) + 1}"  # of the picker below
+            href = page_address(run.dataset, "Queries", anchor)
+            href = href if own or len(queries) < MAX_QUERIES else ""
+            thumbnail = query.thumbnail if isinstance(query, ImageQuery) else None
+            cell = Cell(query.label, href=href, thumbnail=thumbnail)
+            queries.setdefault(query.id, cell)
+    run_ranks = [_ranks(run, way, asked) for run, asked in zip(runs, sampled, strict=True)]
+    ranks = {key: [known.get(key, _UNKNOWN) for known in run_ranks] for key in queries}
+    hardest = sorted(queries, key=lambda key: -statistics.fmean(rank for rank, _ in ranks[key]))
+    rows = [
+        [queries[key], *(Cell(text, rank) for rank, text in ranks[key])]
+        for key in hardest[: _HARDEST_OF_OWN if own else _HARDEST]
+    ]
+    columns = [Column(title, numeric=False), *run_columns(runs)]
+    return Table(f"Hardest {title.lower()}s", columns, rows, caption=True)
+
+
+def _ranks(run: Run, way: Direction, queries: Sequence[Query]) -> dict[str, tuple[int, str]]:
+    """Each query's rank as number and text: from the table of ranks, the sample, or the sampled
+    answers. If none of these is a positive, the number is the next rank and the text says so."""
+    exact = {query.id: query.rank for query in queries if query.rank}
+    exact |= run.positive_ranks[way] or {}
+    marks = {query.id: [answer.mark for answer in query.retrieved] for query in queries}
+    exact = {key: own.index("own") + 1 for key, own in marks.items() if "own" in own} | exact
+    later = {key: (len(own) + 1, f"> {len(own)}") for key, own in marks.items()}
+    return later | {key: (rank, str(rank)) for key, rank in exact.items()}
+
+
 _OF_IMAGES, _OF_CAPTIONS = "Captions retrieved for an image", "Images retrieved for a caption"
 SECTIONS = [
+    Section("Results", "recall-curve", 20, "Recall over K", recall_curve, link="Recall"),
+    Section("Queries", "hardest", 110, "Hardest queries", hardest, link="Hardest"),
     Section("Queries", "image-queries", 120, _OF_IMAGES, images, link="Images"),
     Section("Queries", "caption-queries", 130, _OF_CAPTIONS, captions, link="Captions"),
 ]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from manymatch.reporting.chart import STYLES, styles
 from manymatch.reporting.page import Section
-from manymatch.reporting.published import tables_of_sets
+from manymatch.reporting.published import SET_METRICS, printed_tables
 from manymatch.reporting.table import Block, Cell, Column, Folded, Grid, Heading, Note, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.runs import Run
@@ -99,7 +99,7 @@ def section(results: AllResults) -> list[Block]:
     if not measured:
         return []
     blocks: list[Block] = [_NOTE, _table(measured, number)]
-    for table in tables_of_sets():
+    for table in printed_tables(*SET_METRICS):
         blocks.append(Folded(table.title, [table], "published"))
         if table.title.startswith("MaxMatch") and "circular variance" in table.title:
             blocks.append(_squared(measured))
