@@ -6,8 +6,7 @@ import pytest
 
 from manymatch.reporting.report import read
 from manymatch.reporting.sections import experiments, leaderboard, over_seeds
-from manymatch.reporting.sections.probes import class_blocks
-from manymatch.reporting.sections.probes import blocks_of
+from manymatch.reporting.sections.probes import blocks_of, class_blocks
 from manymatch.reporting.table import Cell, Column, Heading, Note, Table
 from manymatch.reporting.terminal import show
 from manymatch.results.experiments import Experiment, SyntheticExperiment

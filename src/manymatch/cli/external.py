@@ -125,7 +125,7 @@ def score(
     from manymatch.datasets import DATASETS
     from manymatch.evaluation.external import score as stage
     from manymatch.evaluation.external.score import ExternalFiles
-    from manymatch.experiments.probes.rank_probes import probe_scores
+    from manymatch.experiments.probes.all_probes import probe_scores
     from manymatch.reporting.sections.leaderboard import both_ways
     from manymatch.reporting.table import Heading
     from manymatch.reporting.terminal import show

@@ -14,7 +14,6 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
@@ -88,38 +87,26 @@ def _numbers_of_all(
     """The numbers of all `runs` by folder. Equal runs have the same folder and are done once."""
     options = experiment.options
     different = {run.folder: run for run in runs}
-    earlier = {
-        folder: run.numbers(options.accept_stale, options.keep) for folder, run in different.items()
+    finished = {
+        folder: numbers
+        for folder, run in different.items()
+        if (numbers := run.numbers(options.accept_stale, options.keep)) is not None
     }
-    finished = {folder: numbers for folder, numbers in earlier.items() if numbers is not None}
     missing = [run for folder, run in different.items() if folder not in finished]
-    gpus = gpus_of(options.device) if "--device" in experiment.options_of_kind else []
     say(f"{experiment.name}: {len(different)} runs, {len(finished)} of them finished before")
-    if not missing:
-        return finished
     done = finish_all(
-        partial(finish, experiment=experiment),
+        experiment.finish,
         missing,
         experiment.headline,
         what=experiment.name,
         logs=experiment.layout.experiment_runs(experiment.kind),
         jobs=options.jobs,
-        gpus=gpus,
+        gpus=gpus_of(options.device) if "--device" in experiment.options_of_kind else [],
         one_a_core=experiment.one_run_a_core,
         expected=[experiment.expected_seconds(run.settings) for run in missing],
         log=lambda run: run.folder / "log.txt",
     )
     return finished | {run.folder: numbers for run, numbers in done}
-
-
-def finish(run: "Run", experiment: "Experiment[Any, Any]") -> Numbers:
-    """The numbers of `run`, which another process may have finished meanwhile."""
-    return run.once(
-        lambda: experiment.run(run.settings, run.seed, run.folder),
-        [*experiment.files_of_a_run, *(["model"] if experiment.options.keep else [])],
-        experiment.options.accept_stale,
-        needs_model=experiment.options.keep,
-    )
 
 
 PlanOfKind = TypeVar("PlanOfKind", bound=Plan)
@@ -186,6 +173,15 @@ class Experiment(ABC, Generic[PlanOfKind, RunSettings]):
         """Those of `runs` that files of results hold, each with the hash of the code that made the
         numbers and the numbers. A kind whose files leave out numbers of a run returns none."""
         return []
+
+    def finish(self, run: "Run") -> Numbers:
+        """The numbers of `run`, which another process may have finished meanwhile."""
+        return run.once(
+            lambda: self.run(run.settings, run.seed, run.folder),
+            [*self.files_of_a_run, *(["model"] if self.options.keep else [])],
+            self.options.accept_stale,
+            needs_model=self.options.keep,
+        )
 
     @abstractmethod
     def run(self, settings: RunSettings, seed: int, folder: Path) -> Numbers:

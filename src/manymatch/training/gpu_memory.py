@@ -9,12 +9,14 @@ from huggingface_hub.errors import HFValidationError
 from torch import Tensor, nn
 
 from manymatch.config.preset import Preset
+from manymatch.methods import check_model
 from manymatch.networks.backbones.hub_model import CONFIG, checked_config
 from manymatch.networks.backbones.learning import set_learning
 from manymatch.networks.backbones.picture_recipe import read_recipe
 from manymatch.networks.backbones.vision_model import VisionNetwork, vision_structure
 from manymatch.networks.encoders.cnn import CNN, RANDOM, CNNSettings
 from manymatch.networks.encoders.hub_image import HubImageSettings, enable_checkpointing
+from manymatch.networks.encoders.image import PixelNetworks
 from manymatch.util.errors import ConfigError
 
 _BYTES_OF_A_WEIGHT, _BYTES_OF_A_FROZEN_ONE = 16, 4
@@ -35,7 +37,7 @@ def estimated_bytes(preset: Preset) -> int:
         return tensor
 
     with torch.device("meta"):
-        made = _cnn(preset.model) or _backbone(preset.model)
+        made = _made(pixel_settings(check_model(preset.method, preset.model)))
         if made is None:
             return 0
         network, run, side = made
@@ -67,42 +69,36 @@ def memory_text(preset: Preset) -> str:
     stored features, which takes little."""
     if needed := estimated_bytes(preset):
         return need_text(needed)
-    if backbone := _group_in(preset.model, "backbone"):
+    pixels = pixel_settings(check_model(preset.method, preset.model))
+    if isinstance(pixels, HubImageSettings):
         return (
-            f"the memory of a step is not known: {CONFIG} of {backbone['model']} is on the hub, "
+            f"the memory of a step is not known: {CONFIG} of {pixels.model} is on the hub, "
             "and not on this machine yet"
         )
     return ""
 
 
-_Made = tuple[nn.Module, Any, int]
-"""A network, the function that reads pictures, and their side."""
+def pixel_settings(settings: Any) -> CNNSettings | HubImageSettings | None:
+    """The settings of the network that reads pixels in a method's settings; None without one."""
+    image = getattr(settings, "image", settings)
+    return (image.cnn or image.backbone) if isinstance(image, PixelNetworks) else None
 
 
-def _cnn(model: dict[str, Any]) -> _Made | None:
-    stated = _group_in(model, "cnn")
-    if stated is None:
-        return None
-    settings = CNNSettings.model_validate(stated)
-    network = CNN(settings.model_copy(update={"weights": RANDOM})).network
-    return network, network, settings.crop
-
-
-def _backbone(model: dict[str, Any]) -> _Made | None:
-    stated = _group_in(model, "backbone")
-    if stated is None:
-        return None
-    settings = HubImageSettings.model_validate(stated)
-    folder = folder_here(settings.model)
-    if folder is None:
+def _made(settings: CNNSettings | HubImageSettings | None) -> tuple[nn.Module, Any, int] | None:
+    """A network, the function that reads pictures, and their side."""
+    if isinstance(settings, CNNSettings):
+        network = CNN(settings.model_copy(update={"weights": RANDOM})).network
+        return network, network, settings.crop
+    folder = folder_here(settings.model) if settings else None
+    if settings is None or folder is None:
         return None
     recipe = read_recipe(folder, settings.size, settings.geometry)
     tower = vision_structure(checked_config(folder), folder / CONFIG, settings.layer)
-    network = VisionNetwork(tower, recipe, settings.output, settings.grid)
+    vision = VisionNetwork(tower, recipe, settings.output, settings.grid)
     set_learning(tower, settings)
     if settings.checkpointing:
         enable_checkpointing(tower)
-    return tower.train(), network.run, recipe.side
+    return tower.train(), vision.run, recipe.side
 
 
 def folder_here(model: str) -> Path | None:
@@ -121,13 +117,3 @@ def folder_here(model: str) -> Path | None:
             f"model: no such folder, and no name on the hub: {model}. Set the key to one of both"
         ) from None
     return Path(cached).parent if isinstance(cached, str) else None
-
-
-def _group_in(settings: Any, key: str) -> Any:
-    """The group `key`, wherever a method's settings have it; None without one."""
-    if not isinstance(settings, dict):
-        return None
-    group = settings.get(key)
-    if isinstance(group, dict):
-        return group
-    return next(filter(None, (_group_in(value, key) for value in settings.values())), None)

@@ -30,11 +30,9 @@ from manymatch.networks.backbones.picture_recipe import read_recipe
 from manymatch.networks.backbones.text_model import hub_pieces
 from manymatch.networks.encoders.bert_weights import PACKAGES, bert_folder
 from manymatch.networks.encoders.cnn import CNNSettings
-from manymatch.networks.encoders.hub_image import HubImageSettings
-from manymatch.networks.encoders.image import PixelNetworks
 from manymatch.networks.encoders.pixels import structure_only
 from manymatch.training.gather import encoded
-from manymatch.training.gpu_memory import folder_here
+from manymatch.training.gpu_memory import folder_here, pixel_settings
 from manymatch.training.optimizer import make_optimizer, thaw
 from manymatch.util.errors import ConfigError, DataError, first_line
 
@@ -112,8 +110,7 @@ def _phases(preset: Preset, per_image: int, shape: tuple[int, int] | None) -> li
     of a step."""
     training = preset.training
     settings = check_model(preset.method, preset.model)
-    image = getattr(settings, "image", settings)
-    side, facts = _pixels(image)
+    side, facts = _pixels(settings)
     if side is None and shape is None:
         raise ConfigError(
             f"the size of the features '{preset.features}' is known after the stage 'shards'"
@@ -173,17 +170,16 @@ def _batch(features: Tensor, per_image: int) -> Batch:
     )
 
 
-def _pixels(image: Any) -> tuple[int | None, Mapping[str, Any]]:
-    """The side of the pictures that a network of the images' settings reads, None without a
+def _pixels(settings: Any) -> tuple[int | None, Mapping[str, Any]]:
+    """The side of the pictures that a network of the method's settings reads, None without a
     network; and what a trained model says of the network, so that its weights are not loaded."""
-    if not isinstance(image, PixelNetworks) or not image.reads_pixels:
+    pixels = pixel_settings(settings)
+    if pixels is None:
         return None, {}
-    if isinstance(image.cnn, CNNSettings):
-        return image.cnn.crop, {}
-    backbone = image.backbone
-    assert isinstance(backbone, HubImageSettings)
-    folder = _folder(backbone.model)
-    recipe = read_recipe(folder, backbone.size, backbone.geometry)
+    if isinstance(pixels, CNNSettings):
+        return pixels.crop, {}
+    folder = _folder(pixels.model)
+    recipe = read_recipe(folder, pixels.size, pixels.geometry)
     facts = {"config": checked_config(folder), "recipe": recipe.description()}
     return recipe.side, {"backbone": facts}
 

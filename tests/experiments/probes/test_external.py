@@ -13,8 +13,8 @@ from manymatch.evaluation.ensemble import reranked
 from manymatch.evaluation.external.score import ExternalFiles, score
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.experiments.probes import all_probes as probe
+from manymatch.experiments.probes.all_probes import probe_scores, reranking
 from manymatch.experiments.probes.probed_model import ProbedModel
-from manymatch.experiments.probes.rank_probes import probe_scores, reranking
 
 IDENTITY = {"dataset": "tiny", "split": "test", "preset": "theirs", "method": "external"}
 

@@ -9,6 +9,7 @@ from untrained import save_untrained
 from manymatch.batch.numbering import CaptionEntry
 from manymatch.batch.scene_graph import SceneGraph
 from manymatch.experiments.probes import all_probes as probe
+from manymatch.experiments.probes.all_probes import rich_captions
 from manymatch.experiments.probes.entity_retrieval import (
     EntityVocabulary,
     entity_retrieval,
@@ -16,7 +17,6 @@ from manymatch.experiments.probes.entity_retrieval import (
 )
 from manymatch.experiments.probes.parse_errors import parse_errors
 from manymatch.experiments.probes.probed_model import ProbedModel
-from manymatch.experiments.probes.rank_probes import rich_captions
 from manymatch.util.errors import ConfigError
 
 WITHOUT_ENTITIES = ["entity_retrieval", "rich_captions"]
@@ -85,7 +85,7 @@ def test_no_error_changes_nothing(probed):
 
 
 def test_rich_captions_are_those_with_most_parts(probed, monkeypatch):
-    monkeypatch.setattr("manymatch.experiments.probes.rank_probes.COUNT", 5)
+    monkeypatch.setattr("manymatch.experiments.probes.all_probes.COUNT", 5)
     sizes = [
         sum(map(len, caption.graph.attributes)) + len(caption.graph.relations)
         for caption in probed.captions

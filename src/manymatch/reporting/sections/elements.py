@@ -7,7 +7,14 @@ from itertools import groupby
 
 from manymatch.reporting.chart import styles
 from manymatch.reporting.page import Section
-from manymatch.reporting.queries import Answer, AskedImage, Picker, Question, Quote, answer_of
+from manymatch.reporting.sections.samples import (
+    Answer,
+    AskedImage,
+    Picker,
+    Question,
+    Quote,
+    answer_of,
+)
 from manymatch.reporting.sections.sets import Heat
 from manymatch.reporting.table import Block, Grid, Heading, Note
 from manymatch.results.all_results import AllResults

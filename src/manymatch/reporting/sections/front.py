@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from manymatch.reporting.chart import styles
 from manymatch.reporting.estimates import Estimate, verdicts
 from manymatch.reporting.page import FRONT, Section, gallery, method_address, page_address
-from manymatch.reporting.queries import Quote, Rankings
 from manymatch.reporting.sections import claims
 from manymatch.reporting.sections.experiments import interval_text, ranked_points, sizes
 from manymatch.reporting.sections.methods import same_settings, validation_chart
 from manymatch.reporting.sections.one_to_many import conclusion
-from manymatch.reporting.sections.samples import method_ranking
+from manymatch.reporting.sections.samples import Quote, Rankings, method_ranking
 from manymatch.reporting.table import Block, Card, Cards, Cell, Folded, Heading, Prose
 from manymatch.results.all_results import AllResults
 from manymatch.results.experiments import Experiment

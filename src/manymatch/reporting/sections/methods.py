@@ -11,9 +11,8 @@ from manymatch.config.names import method_papers, method_titles
 from manymatch.reporting.chart import Chart, Series, line_chart, styles
 from manymatch.reporting.estimates import Estimate
 from manymatch.reporting.page import Section, page_address
-from manymatch.reporting.queries import Quote, Rankings
 from manymatch.reporting.sections.experiments import ranked_points
-from manymatch.reporting.sections.samples import method_ranking
+from manymatch.reporting.sections.samples import Quote, Rankings, method_ranking
 from manymatch.reporting.table import (
     Block,
     Cell,

@@ -6,7 +6,7 @@ from typing import Any
 from manymatch.reporting.chart import Chart, LinearAxis, Series, line_chart
 from manymatch.reporting.graph_drawing import draw
 from manymatch.reporting.page import Section
-from manymatch.reporting.queries import (
+from manymatch.reporting.sections.samples import (
     Answer,
     AskedImage,
     Graph,

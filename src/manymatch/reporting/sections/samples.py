@@ -1,22 +1,13 @@
-"""Sampled queries: what each method retrieved, and the hardest; and R@K over K of all queries."""
+"""Queries with their answers, as blocks of a page: what was asked, and what each method retrieved.
+The sections of the sampled queries and of the hardest ones, and R@K over K of all queries."""
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 from manymatch.reporting.chart import LogAxis, Series, line_chart, styles
-from manymatch.reporting.graph_drawing import draw
+from manymatch.reporting.graph_drawing import Drawing, draw
 from manymatch.reporting.page import Section, method_address, page_address
-from manymatch.reporting.queries import (
-    AskedImage,
-    Graph,
-    Legend,
-    Picker,
-    Question,
-    Quote,
-    Ranking,
-    Rankings,
-    answer_of,
-)
 from manymatch.reporting.sections.leaderboard import run_columns
 from manymatch.reporting.table import Block, Cell, Column, Grid, Note, Table
 from manymatch.results.all_results import AllResults
@@ -41,6 +32,95 @@ _UNKNOWN = (1, "-")
 """The rank of a query that a run did not sample."""
 
 Query = ImageQuery | CaptionQuery
+
+
+@dataclass(frozen=True)
+class Question:
+    """One query: its label in the picker (with a thumbnail, the label is only read aloud), and the
+    blocks that answer the query."""
+
+    label: str
+    blocks: Sequence[Block]
+    thumbnail: str | None = None
+
+
+class Picker(Block):
+    """Questions of which the page shows one at a time. `kind` is what is picked, e.g. "image"; with
+    `pictures` the picker shows thumbnails instead of labels."""
+
+    anchor: str
+    kind: str
+    questions: Sequence[Question]
+    pictures: bool = False
+
+
+class AskedImage(Block):
+    """An image with its own captions."""
+
+    thumbnail: str | None
+    image_id: str
+    captions: Sequence[str]
+
+
+class Quote(Block):
+    """A caption that was asked."""
+
+    text: str
+
+
+class Graph(Block):
+    """The drawing of a scene graph; None: the graph has no object."""
+
+    title: str
+    drawing: Drawing | None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A retrieved item: a text, or a picture if `text` is None. `notes` are small print."""
+
+    mark: Mark
+    score: float
+    text: str | None = None
+    thumbnail: str | None = None
+    item_id: str = ""
+    rank: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The first answers of one method, which stands at `href`; `small` sums them up."""
+
+    title: str
+    small: str
+    answers: Sequence[Answer]
+    href: str = ""
+
+
+class Rankings(Block):
+    """The rankings of several methods side by side."""
+
+    label: str
+    rankings: Sequence[Ranking]
+
+
+class Legend(Block):
+    """What the marks of answers mean; `marks` are those that occur."""
+
+    marks: Collection[Mark]
+
+
+def answer_of(
+    item: RetrievedCaption | RetrievedImage, rank: int | None = None, notes: Sequence[str] = ()
+) -> Answer:
+    """A retrieved caption or image as an answer."""
+    if item.zeta is not None:
+        labels = "1 label differs" if item.zeta == 1 else f"{item.zeta} labels differ"
+        notes = (*notes, labels)
+    text = item.caption if isinstance(item, RetrievedCaption) else None
+    picture = None if isinstance(item, RetrievedCaption) else item.thumbnail
+    return Answer(item.mark, item.score, text, picture, item.id, rank, (*notes,))
 
 
 def images(results: AllResults) -> list[Block]:
