@@ -15,7 +15,7 @@ from manymatch.methods import method_class
 from manymatch.networks.layers import gru
 from manymatch.networks.layers.dropout import Dropout
 from manymatch.training import helpers
-from manymatch.training.checkpoints import Checkpoints, History, Writer
+from manymatch.training.checkpoints import Checkpoints, History
 from manymatch.training.data import SHARED, TrainingBatches, all_of, features_memory
 from manymatch.training.loop import fit
 from manymatch.training.machine import Machine
@@ -45,10 +45,9 @@ def test_two_processes_wait_for_no_device(data, built, tmp_path, name, monkeypat
     def work(rank):
         monkeypatch.setattr(helpers, "_rank", rank)
         method = built(name)
-        store = Checkpoints(tmp_path / "checkpoints", {}, name)
         curves = SimpleNamespace(add=lambda: None)
-        with Writer(store, preset.training.checkpoint_every, 0) as writer:
-            fit(method, preset, data, MACHINE, History(), writer, curves)
+        with Checkpoints(tmp_path / "checkpoints", {}, name) as store:
+            fit(method, preset, data, MACHINE, History(), store, curves)
         return found, sum(parameter.requires_grad for parameter in method.parameters())
 
     for waits, parameters in in_processes(2, work, tmp_path):

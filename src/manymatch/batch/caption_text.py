@@ -20,10 +20,8 @@ _PLACEHOLDER = re.compile(r"<([^\W\d_][\w-]*)>")
 
 
 def has_markup(text: str) -> bool:
-    """Return whether a caption has a tag or a character of HTML.
-
-    Placeholders such as `<PERSON>` are none: published captions have them for names.
-    """
+    """Whether a caption has a tag or a character of HTML. Placeholders such as `<PERSON>`, which
+    published captions have for names, are none."""
     if "<" in text and _MARKUP.search(text):
         return True
     entities = _ENTITY.finditer(text) if "&" in text else ()
@@ -39,10 +37,8 @@ def placeholders_as_words(text: str) -> str:
 
 
 def caption_fault(text: object) -> str | None:
-    """Return why `text` is not a valid caption, or None if it is.
-
-    Tables of other programs have numbers, None and NaN among their texts.
-    """
+    """Why `text` is not a valid caption, or None if it is. Tables of other programs have numbers,
+    None and NaN among their texts."""
     if not isinstance(text, str):
         return f"{type(text).__name__} instead of a text: {shown(repr(text))}"
     if not any(sign.isprintable() and sign != " " for sign in text):  # also signs of no width

@@ -21,10 +21,8 @@ from manymatch.batch.scene_graph import MAX_ATTRIBUTES
 
 @dataclass(frozen=True)
 class ImageItem:
-    """One image of a batch with its captions.
-
-    `features (n, F)`; `real (n,)` is False for the rows that are dropped; `boxes (n, 4)` or None.
-    """
+    """One image of a batch with its captions: `features (n, F)`; `real (n,)`, False for the rows
+    that are dropped; `boxes (n, 4)` or None."""
 
     image_id: str
     features: np.ndarray

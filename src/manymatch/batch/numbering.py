@@ -36,10 +36,8 @@ class NumberedGraph(NamedTuple):
 
 
 class NumberedCaption(NamedTuple):
-    """The word ids of a caption (at least one) and its graph.
-
-    `sizes` is the number of ids of each word; without sizes each word has one id.
-    """
+    """The word ids of a caption (at least one) and its graph. `sizes` is the number of ids of each
+    word; without sizes each word has one id."""
 
     id: str
     words: Phrase

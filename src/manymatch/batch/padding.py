@@ -18,11 +18,6 @@ _ALIGNED = 64
 """The tensors in a buffer begin at multiples of so many bytes."""
 
 
-def _view(buffer: Tensor, start: int, like: Tensor) -> Tensor:
-    """The bytes of `buffer` from `start` on, with the type and shape of `like`."""
-    return buffer[start : start + like.nbytes].view(like.dtype).view(like.shape)
-
-
 class OnDevice:
     """Moves all tensors, also those of nested parts, to a device or to pinned memory."""
 
@@ -55,7 +50,13 @@ class OnDevice:
         starts = list(accumulate(-(-part.nbytes // _ALIGNED) * _ALIGNED for part in self.tensors()))
         buffer = torch.empty(starts[-1], dtype=torch.uint8, pin_memory=pin_memory)
         places = iter([0, *starts])
-        return self._map(lambda part: _view(buffer, next(places), part).copy_(part))
+
+        def copied(part: Tensor) -> Tensor:
+            start = next(places)
+            place = buffer[start : start + part.nbytes].view(part.dtype)
+            return place.view(part.shape).copy_(part)
+
+        return self._map(copied)
 
     def pin_memory(self) -> Any:
         """The method that the thread of a `DataLoader` calls."""
@@ -163,10 +164,7 @@ def sequences(lengths: Tensor, width: int) -> Sequences:
 
 
 def padded_rows(mask: Tensor) -> PaddedRows:
-    """The real rows of a `mask (n, R)` of bool.
-
-    The numbers are made on the CPU. They are moved to the device of the mask.
-    """
+    """The real rows of a `mask (n, R)` of bool, on its device. The numbers are made on the CPU."""
     device, mask = mask.device, mask.cpu()
     rows = mask.flatten().nonzero()[:, 0]
     padding: PaddedRows = PaddedRows(mask, *_sizes(mask.sum(1), mask.shape[1]), rows).to(device)

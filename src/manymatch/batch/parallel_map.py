@@ -59,11 +59,8 @@ def _pool(process: int, threads: int | None = None) -> ThreadPoolExecutor:
 
 @contextlib.contextmanager
 def single_core() -> Iterator[None]:
-    """Run the operations of the block on one core.
-
-    torch's threads keep their cores for a while after an operation, and would take the cores from
-    work that runs in parallel.
-    """
+    """Run the operations of the block on one core. torch's threads keep their cores for a while
+    after an operation, and would take the cores from work that runs in parallel."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

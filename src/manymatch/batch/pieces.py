@@ -45,11 +45,8 @@ def failing_as(kind: type[Exception], what: str) -> Iterator[None]:
 
 
 def make_sure(tokenizer: Tokenizer) -> None:
-    """Let a stranger's tokeniser give the same pieces for a text each time.
-
-    Raises:
-        ValueError: its replacements make a text very much longer.
-    """
+    """Let a stranger's tokeniser give the same pieces for a text each time. Replacements that make
+    a text very much longer are a `ValueError`."""
     if getattr(tokenizer.model, "dropout", None) is not None:  # BPE leaves out merges at random
         tokenizer.model.dropout = None
     for part in (tokenizer.normalizer, tokenizer.decoder):
@@ -103,17 +100,8 @@ class Pieces:
         pretrained: Path | None = None,
         special: Special | None = None,
     ) -> None:
-        """Load a tokeniser.
-
-        Args:
-            tokenizer: JSON of a tokeniser of the library `tokenizers`.
-            network: see the class.
-            pretrained: see the class.
-            special: see the class; None: those of a BERT.
-
-        Raises:
-            ValueError: `tokenizer` is no tokeniser, or lacks special pieces.
-        """
+        """`tokenizer` is JSON of the library `tokenizers`, and `special` None for a BERT. It is a
+        `ValueError` if there is no such tokeniser, or if it lacks special pieces."""
         self._json, self.network, self.pretrained = tokenizer, network, pretrained
         with failing_as(ValueError, "not a tokeniser"):
             self._tokenizer = Tokenizer.from_str(tokenizer)

@@ -73,11 +73,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: Path) -> "Vocabulary":
-        """Read the file `{"words": [...]}`.
-
-        Raises:
-            DataError: the file is missing or has other content.
-        """
+        """Read the file `{"words": [...]}`; a `DataError` if it is missing or has other content."""
         check_if_sealed(path, _REMEDY)
         try:
             return cls.from_json(read_object(path), path)

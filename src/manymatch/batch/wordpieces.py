@@ -53,9 +53,8 @@ class WordPieces(Pieces):
 
     @classmethod
     def from_folder(cls, folder: Path) -> "WordPieces":
-        """Read the wordpieces of the BERT in `folder`.
-
-        The folder has `config.json`, and `tokenizer.json` or `vocab.txt`.
+        """Read the wordpieces of the BERT in `folder`, which has `config.json`, and
+        `tokenizer.json` or `vocab.txt`.
 
         Raises:
             ConfigError: the wordpieces are unusable, or the network is not a BERT.
@@ -88,11 +87,8 @@ AnyVocabulary = Vocabulary | Pieces
 
 
 def load_vocabulary(path: Path) -> AnyVocabulary:
-    """Load the vocabulary or the pieces in the file `path` of a trained model.
-
-    Raises:
-        DataError: the file is missing or damaged.
-    """
+    """Load the vocabulary or the pieces in the file `path` of a trained model; a `DataError` if the
+    file is missing or damaged."""
     try:
         value = read_object(path, _MOST_BYTES)
         if not {"wordpieces", "pieces"} & value.keys():

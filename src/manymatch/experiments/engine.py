@@ -38,9 +38,6 @@ def perform(experiment: "Experiment[Any, Any]") -> Path:
     The numbers of finished runs are kept, so that an experiment that was killed or extended does
     the missing runs only. An interrupted training continues after its last epoch.
 
-    Returns:
-        The path of the file of results.
-
     Raises:
         ConfigError, DataError: the settings of a point or the data do not fit. Nothing has run.
         ManyMatchError: a run failed. All other runs have been finished.
@@ -135,11 +132,7 @@ class Experiment(ABC, Generic[PlanOfKind, RunSettings]):
         self.name, self.plan, self.layout, self.options = name, plan, layout, options
 
     def check(self) -> None:
-        """Check the settings of every point.
-
-        Raises:
-            ConfigError: see `settings`. The message names the experiment and the point.
-        """
+        """Check the settings of every point. A `ConfigError` names the experiment and the point."""
         for point in points(self.plan):
             try:
                 self.settings(point, self.plan.seeds[0])
@@ -151,19 +144,12 @@ class Experiment(ABC, Generic[PlanOfKind, RunSettings]):
 
     @abstractmethod
     def settings(self, point: Point, seed: int) -> RunSettings:
-        """The complete settings of one run.
-
-        Raises:
-            ConfigError: a key is unknown or a value does not fit.
-        """
+        """The complete settings of one run; a `ConfigError` if a key or a value does not fit."""
 
     @abstractmethod
     def inputs(self, settings: RunSettings) -> dict[str, Any]:
-        """Everything but seed and code that the numbers of a run depend on, as JSON values.
-
-        Raises:
-            DataError: an input is missing.
-        """
+        """Everything but seed and code that the numbers of a run depend on, as JSON values; a
+        `DataError` if an input is missing."""
 
     @abstractmethod
     def code(self, settings: RunSettings) -> str:

@@ -51,12 +51,8 @@ class Plan(Strict):
     seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = Field(default=[0])
 
     def resolved(self, where: str, changed: bool) -> Self:
-        """The plan as it is run. A kind whose file serves several data sets picks one here.
-
-        Args:
-            where: the file, for messages.
-            changed: whether the settings differ from those of a file in `experiments/`.
-        """
+        """The plan of the file `where` as it is run. A kind whose file serves several data sets
+        picks one here. `changed`: the settings differ from those of a file in `experiments/`."""
         return self
 
     @model_validator(mode="after")
@@ -173,8 +169,7 @@ def experiment_of_file(
     """The experiment in a YAML file. Its name is the file's name without the kind in front.
 
     Raises:
-        ConfigError: the file is missing or faulty, or an option does not fit the kind. The message
-            names file and key, or the option.
+        ConfigError: the file is missing or faulty, or an option does not fit the kind.
     """
     if not os.path.lexists(path):
         names = [file.name for file in path.parent.glob("*.yaml")]
@@ -210,12 +205,8 @@ def experiment_of_options(
 ) -> "Experiment[Any, Any]":
     """The experiment on presets that the options of the command line describe.
 
-    Args:
-        presets: the preset to vary, or several presets to compare.
-        over: `KEY=V1,V2` for each key that varies. The values are YAML.
-
-    Raises:
-        ConfigError: an option is faulty.
+    `presets` are the preset to vary, or several presets to compare; `over` has `KEY=V1,V2` for each
+    key that varies, the values as YAML. A faulty option is a `ConfigError`.
     """
     grid: dict[str, Any] = {PRESET: list(presets)} if len(presets) > 1 else {}
     for text in over:

@@ -49,11 +49,8 @@ def portable_inputs(
     layout: Layout, dataset: str, preset: Preset, inputs: dict[str, Any]
 ) -> dict[str, Any]:
     """`inputs` with what the method reads of the shards in place of their hash, because processors
-    compute features with other last bits: the kind of the features, and the hash of the graphs.
-
-    Raises:
-        DataError: the method reads scene graphs, and the table of the graphs is missing.
-    """
+    compute features with other last bits: the kind of the features, and the hash of the graphs. A
+    missing table of graphs is a `DataError`."""
     same: dict[str, Any] = {
         "shards": read_index(layout.shards(dataset, preset.features)).attributes
     }
@@ -80,9 +77,8 @@ def training_run(
 
 
 def run_preset(path: Path, overrides: Settings) -> Preset:
-    """The preset `path` with `overrides`, for a run of an experiment, which one device trains.
-
-    The devices that the file asks for are those of `train`.
+    """The preset `path` with `overrides`, for a run of an experiment, which one device trains. The
+    devices that the file asks for are those of `train`.
 
     Raises:
         ConfigError: a key is unknown, a value does not fit, or `overrides` ask for several devices.
@@ -99,11 +95,8 @@ def run_preset(path: Path, overrides: Settings) -> Preset:
 
 
 def full_keys(settings: Settings, method: str) -> Settings:
-    """The settings of the preset, without its name, by the keys that `full_key` gives.
-
-    Raises:
-        ConfigError: a key is unknown, or two keys are the same setting.
-    """
+    """The settings of the preset, without its name, by the keys that `full_key` gives. An unknown
+    key is a `ConfigError`, and so are two keys of the same setting."""
     full: Settings = {}
     for key, value in settings.items():
         if key == PRESET:
@@ -134,11 +127,8 @@ def train_preset(
     folder: Path,
     end_of_epoch: "Callable[[History], None] | None" = None,
 ) -> Path:
-    """Train `preset` on `dataset` in the folder of a run, and return the folder of the model.
-
-    A training that was interrupted continues after its last epoch. A run that was killed after the
-    training has a model already.
-    """
+    """Train `preset` on `dataset` in the folder of a run, and return the folder of the model. A run
+    that was killed continues after its last epoch, or has a model already."""
     from manymatch.training.train import train
 
     model, relevance = folder / "model", layout.relevance(dataset)
@@ -166,12 +156,8 @@ def train_and_evaluate(
     trained: Path | None = None,
     elements: Elements = Elements(),  # noqa: B008  frozen
 ) -> Numbers:
-    """Train `preset` on `dataset` and evaluate the model on `split`.
-
-    Args:
-        folder: see `train_preset`.
-        trained: the model, if the training has been done.
-        elements: selections of set elements to evaluate besides each single element.
+    """Train `preset` on `dataset`, unless there is a `trained` model, and evaluate the model on
+    `split`, with selections of set `elements` besides each single element.
 
     Returns:
         The metrics with the `hits` of the queries and the facts of training and evaluation.

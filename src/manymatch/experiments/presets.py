@@ -57,13 +57,8 @@ class PresetPlan(Plan):
     """What the papers claim of the points; the report judges each claim (`results.experiments`)."""
 
     def resolved(self, where: str, changed: bool) -> Self:
-        """The plan with the presets of its data set, and without `published` if it is `changed`.
-
-        A point that names presets for other data sets only is left out.
-
-        Raises:
-            ConfigError: the plan names no preset for its data set.
-        """
+        """The plan with the presets of its data set, and without `published` if it is `changed`. A
+        point that names presets for other data sets only is left out."""
         preset = self._here(self.preset)
         points = {
             label: point | {PRESET: self._here(point[PRESET])} if PRESET in point else point
@@ -99,10 +94,8 @@ class PresetPlan(Plan):
 
 
 def datasets(plan: PresetPlan) -> list[str]:
-    """The data sets that `plan` names in `preset` or, without that, in its points' `preset`.
-
-    The list is empty if one preset serves all data sets.
-    """
+    """The data sets that `plan` names in `preset` or, without that, in its points' `preset`; none
+    if one preset serves all data sets."""
     points = [settings.get(PRESET) for settings in plan.points.values()]
     presets = points if plan.preset is None else [plan.preset]
     names = [dataset for preset in presets if isinstance(preset, dict) for dataset in preset]
@@ -221,12 +214,8 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
 
 
 def preset_of(layout: Layout, plan: PresetPlan, point: Point, seed: int) -> Preset:
-    """The preset of one run. A point that a paper printed keeps the mark of its preset.
-
-    Raises:
-        ConfigError: a preset or key is unknown (the message names the nearest), or a value does
-            not fit.
-    """
+    """The preset of one run. A point that a paper printed keeps the mark of its preset. An unknown
+    preset or key is a `ConfigError`, and so is a value that does not fit."""
     settings = {**plan.set, **point.settings}
     name: Any = settings.get(PRESET, plan.preset)
     path = preset_path(layout.presets, plan.dataset, name)

@@ -107,11 +107,9 @@ def run(
     device: torch.device = CPU,
     ranks: Path | None = None,
 ) -> dict[str, Any]:
-    """Train on `device`, and test the epoch with the best validation mAP.
-
-    Args:
-        seed: decides the held-out classes, the initial weights and the batches.
-        ranks: the run file for the best images of the test; None writes no file.
+    """Train on `device`, and test the epoch with the best validation mAP. The seed decides the
+    held-out classes, the initial weights and the batches. `ranks` is the run file for the best
+    images of the test.
 
     Returns:
         The metrics of `retrieval` on the unseen classes; `validation`, the mAP of the held-out
@@ -222,11 +220,8 @@ def retrieval(
 
 
 def _ranks(negatives: NDArray[Any], positives: NDArray[Any]) -> NDArray[np.int64]:
-    """The ascending ranks `(q, R)`, from 1, of the positives of q queries.
-
-    The arguments are scores: `(q, m - R)` and `(q, R)`. Both are sorted in place. Sorting them
-    apart takes a tenth of the time of sorting all scores together.
-    """
+    """The ascending ranks `(q, R)`, from 1, of the positives of q queries, by scores `(q, m - R)`
+    and `(q, R)`. To sort both in place takes a tenth of the time of sorting all together."""
     negatives.sort(axis=1)
     positives.sort(axis=1)
     best_first = positives[:, ::-1]

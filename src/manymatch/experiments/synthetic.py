@@ -173,8 +173,7 @@ class Encoders(nn.Module):
 
 
 class Trained(NamedTuple):
-    """Encoders with the weights of the best `epoch` (1-based), and the labels after the last
-    epoch."""
+    """Encoders of the best `epoch` (1-based), and the labels after the last epoch."""
 
     encoders: Encoders
     labels: SwappedLabels | None
@@ -182,10 +181,8 @@ class Trained(NamedTuple):
 
 
 def run(settings: RunSettings, seed: int) -> dict[str, Any]:
-    """Draw the data, train, and test the epoch with the best validation R@1.
-
-    Args:
-        seed: decides the data, the initial weights and the batches.
+    """Draw the data, train, and test the epoch with the best validation R@1. The seed decides the
+    data, the initial weights and the batches.
 
     Returns:
         `pair` and `class`: the `recalls` of the test pairs; `epoch` (1-based); `assignment`, see
@@ -236,10 +233,8 @@ def recalls(a: Tensor, b: Tensor, label: Tensor) -> dict[str, dict[str, float]]:
     """`recall_metrics` of b for queries a, by the best positive of each query.
 
     The positive of `pair` is the partner, the positives of `class` are all b of the same class. A
-    negative with an equal score ranks before the positive.
-
-    Raises:
-        DivergenceError: a score is not finite.
+    negative with an equal score ranks before the positive. A score that is not finite is a
+    `DivergenceError`.
     """
     scores = checked(a @ b.T)
     positive = {"pair": torch.eye(len(label), dtype=torch.bool), "class": label[:, None] == label}
@@ -251,11 +246,8 @@ def recalls(a: Tensor, b: Tensor, label: Tensor) -> dict[str, dict[str, float]]:
 
 @torch.no_grad()
 def assignment(labels: SwappedLabels | None) -> dict[str, float] | None:
-    """How well the queue of a is assigned to classes; None without a queue.
-
-    Returns:
-        `error`: the largest error of a class's share with the settings of `labels`, in samples.
-    """
+    """How well the queue of a is assigned to classes: `error`, the largest error of a class's share
+    with the settings of `labels`, in samples. None without a queue."""
     if labels is None or not int(labels.images.queue.filled):
         return None
     log_p, settings = queued_log_p(labels), labels.settings

@@ -20,11 +20,8 @@ Outcome = TypeVar("Outcome")
 
 
 def gpus_of(device: str) -> list[str]:
-    """The GPUs that `device` allows, as `CUDA_VISIBLE_DEVICES` names them; empty: use the CPU.
-
-    Raises:
-        ConfigError: this machine has no such device.
-    """
+    """The GPUs that `device` allows, as `CUDA_VISIBLE_DEVICES` names them; empty: use the CPU. A
+    device that this machine lacks is a `ConfigError`."""
     picked = pick_device(device)
     if picked.type == "cpu":
         return []

@@ -84,13 +84,10 @@ class AdamP(Optimizer):
 def _layout(
     shapes: tuple[tuple[int, int], ...], delta: float, device: torch.device
 ) -> tuple[list[slice], Tensor, Tensor, Tensor]:
-    """The layout of M matrices of the `shapes` (rows, columns), in the order of their columns.
-
-    Returns:
-        the runs of matrices with equally long rows; the number of rows of each matrix `(M,)`; the
-        matrix of each of all V rows `(V,)`; and the largest cosines `(2, M)` of a projection by
-        rows, and by the whole matrix.
-    """
+    """The layout of M matrices of the `shapes` (rows, columns), in the order of their columns: the
+    runs of matrices with equally long rows; the number of rows of each matrix `(M,)`; the matrix of
+    each of all V rows `(V,)`; and the largest cosines `(2, M)` of a projection by rows, and by the
+    whole matrix."""
     starts = [n for n, shape in enumerate(shapes) if not n or shape[1] != shapes[n - 1][1]]
     runs = [slice(*ends) for ends in pairwise([*starts, len(shapes)])]
     counts = torch.tensor([rows for rows, _ in shapes])

@@ -68,12 +68,8 @@ def fingerprint(
 ) -> dict[str, str]:
     """The hashes of everything that a training depends on. A run resumes only if they are equal.
 
-    Args:
-        preset: the whole preset.
-        shards: the folder of shards, whose index holds the hash of each shard.
-        vocabulary: the vocabulary file.
-        machine: kind and number of devices.
-        start: hash of the model of a warm start, or "".
+    The index of the folder `shards` holds the hash of each shard. `machine` is the kind and the
+    number of devices, and `start` the hash of the model of a warm start, or "".
     """
     return {
         "preset": hashlib.sha256(preset.to_yaml().encode()).hexdigest(),
@@ -85,39 +81,56 @@ def fingerprint(
     }
 
 
-@dataclass(frozen=True)
 class Checkpoints:
-    """The checkpoints of one run of the method `name`, in a folder of their own."""
+    """The checkpoints of one run of the method `name`, in a folder of their own.
 
-    folder: Path
-    fingerprint: dict[str, str]
-    name: str
-    hashes: dict[str, str] = field(default_factory=dict)
-    """File name -> SHA-256 of each file that this process wrote or compared."""
+    In the block of a `with` statement a thread writes one checkpoint at a time from copies, so that
+    the training continues meanwhile. The block ends when everything is written. An error of the
+    thread is raised by the next checkpoint, or at the end of the block.
 
-    def state(self, epochs: int) -> Path:
-        """The file with the state after so many epochs."""
-        return self.folder / f"epoch-{epochs:04d}.ckpt"
+    Args:
+        fingerprint: see the function of this name.
+        every: how often checkpoints are written.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        fingerprint: dict[str, str],
+        name: str,
+        every: CheckpointEvery = CheckpointEvery(),  # noqa: B008  frozen
+    ) -> None:
+        self.folder, self._fingerprint, self._name, self._every = folder, fingerprint, name, every
+        self._hashes: dict[str, str] = {}  # of each file that this process wrote or compared
+        self._last, self._time = 0, time.monotonic()  # of the last checkpoint; 0 epochs: none
+        self._best: dict[str, Tensor] | None = None
+        self._writing: Future[None] | None = None
+
+    def __enter__(self) -> "Checkpoints":
+        self._thread, self._time = ThreadPoolExecutor(1), time.monotonic()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.shutdown()
+        self._wait()
 
     def find(self) -> tuple[History, str]:
-        """The history of the last undamaged checkpoint, and the fault of any newer file, else "".
-
-        Without such a checkpoint the history has no rows.
-        """
+        """The history of the last undamaged checkpoint, without which it has no rows; and the fault
+        of any newer file, else ""."""
         faults: list[str] = []
         for record in self._records():
             try:
-                return self._read(record), "; ".join(faults)
+                history = self._read(record)
             except CheckpointError as error:
                 faults.append(str(error))
+            else:
+                self._last = len(history.rows)
+                return history, "; ".join(faults)
         return History(), "; ".join(dict.fromkeys(faults))
 
     def _read(self, record: Path) -> History:
-        """The history in a `epoch-N.json`, after a check of all files of the checkpoint.
-
-        Raises:
-            CheckpointError: a file is missing or damaged, or the training depends on other things.
-        """
+        """The history in a `epoch-N.json`. It is a `CheckpointError` if a file of the checkpoint is
+        missing or damaged, or if the training depends on other things."""
         try:
             content = read_object(record)
         except DataError:
@@ -127,7 +140,7 @@ class Checkpoints:
         try:
             before, hashes = content["fingerprint"], content["files"]
             history = History(content["history"])
-            changed = [key for key, value in self.fingerprint.items() if before.get(key) != value]
+            changed = [key for key, value in self._fingerprint.items() if before.get(key) != value]
             files = {} if changed else {path: hashes[path.name] for path in self._files(history)}
         except (KeyError, TypeError, ValueError, AttributeError, IndexError):
             raise CheckpointError(f"{record.name} is of another version") from None
@@ -137,101 +150,22 @@ class Checkpoints:
             if not has_sha256(path, sealed_hash):
                 fault = "damaged" if path.is_file() else "missing"
                 raise CheckpointError(f"{path.name} is {fault}")
-        self.hashes.update(hashes)
+        self._hashes.update(hashes)
         return history
-
-    def load_best(self, method: Method, epoch: int) -> None:
-        """Load the weights of `epoch` (from 0).
-
-        Raises:
-            CheckpointError: the file was damaged since this process wrote or compared it.
-        """
-        path = self._best(epoch)
-        if not has_sha256(path, self.hashes[path.name]):
-            fault = "the file was damaged or removed during training. Run 'train' again; the run"
-            raise CheckpointError(f"{path}: {fault} continues from an earlier checkpoint")
-        load_weights(path, method, self.name)
-
-    def write(
-        self,
-        history: History,
-        before: int,
-        save_state: Callable[[Path], None],
-        best: Mapping[str, Tensor] | None,
-    ) -> None:
-        """Write the checkpoint after the epochs of `history`.
-
-        Args:
-            before: the epochs of the previous checkpoint, which is kept; 0: there is none.
-            save_state: writes the state.
-            best: the best weights, if they are not those of the checkpoint before.
-        """
-        state, weights = files = self._files(history)
-        if best is not None:
-            self.hashes[weights.name] = save_weights(weights, best, self.name)
-        with replacing(state) as partial:
-            save_state(partial)
-            self.hashes[state.name] = sha256(partial)
-        content = {
-            "fingerprint": self.fingerprint,
-            "history": history.rows,
-            "files": {path.name: self.hashes[path.name] for path in files},
-        }
-        write_json(state.with_suffix(".json"), content | {_OWN: content_hash(content)})
-        if before:
-            files += self._files(History(history.rows[:before]))
-        kept = {path.stem for path in files}
-        for path in [*self.folder.glob("epoch-*"), *self.folder.glob("best-*")]:
-            if path.stem not in kept:
-                remove(path)
-
-    def remove(self) -> None:
-        """Remove the folder. The records go first, so that a kill leaves whole checkpoints."""
-        for path in (*self._records(), self.folder):
-            remove(path)
-
-    def _records(self) -> list[Path]:
-        """The records of all checkpoints, the last epoch first."""
-        return sorted(self.folder.glob("epoch-*.json"), reverse=True)
-
-    def _files(self, history: History) -> tuple[Path, ...]:
-        """The state and the best weights of the checkpoint with this history."""
-        return self.state(len(history.rows)), self._best(history.best)
-
-    def _best(self, epoch: int) -> Path:
-        return self.folder / f"best-{epoch + 1:04d}.safetensors"
-
-
-class Writer:
-    """Writes the checkpoints of a running training from copies. A thread writes one checkpoint at a
-    time, so that the training continues meanwhile.
-
-    The block of a `with` statement ends when everything is written. An error of the thread is
-    raised by the next checkpoint, or at the end of the block.
-
-    Args:
-        checkpoints: the folder of the checkpoints. The training has resumed from the last one.
-        every: how often checkpoints are written.
-        epochs: the number of epochs of the last checkpoint, 0 without one.
-    """
-
-    def __init__(self, checkpoints: Checkpoints, every: CheckpointEvery, epochs: int) -> None:
-        self._checkpoints, self._every = checkpoints, every
-        self._last, self._time = epochs, time.monotonic()
-        self._best: dict[str, Tensor] | None = None
-        self._thread = ThreadPoolExecutor(1)
-        self._writing: Future[None] | None = None
-
-    def __enter__(self) -> "Writer":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._thread.shutdown()
-        self._wait()
 
     @property
     def resumed_from(self) -> Path:
-        return self._checkpoints.state(self._last)
+        """The state of the last checkpoint."""
+        return self._state(self._last)
+
+    def load_best(self, method: Method, epoch: int) -> None:
+        """Load the weights of `epoch` (from 0). A file that was damaged since this process wrote or
+        compared it is a `CheckpointError`."""
+        path = self._best_weights(epoch)
+        if not has_sha256(path, self._hashes[path.name]):
+            fault = "the file was damaged or removed during training. Run 'train' again; the run"
+            raise CheckpointError(f"{path}: {fault} continues from an earlier checkpoint")
+        load_weights(path, method, self._name)
 
     def late(self) -> bool:
         """Whether a checkpoint is due by the minutes since the last one."""
@@ -254,12 +188,12 @@ class Writer:
         self._last, self._time, self._best = epochs, time.monotonic(), None
         if fabric.global_rank:
             if sharded:  # this process takes part, but writes nothing
-                fabric.save(self._checkpoints.state(epochs), state)
+                fabric.save(self._state(epochs), state)
             return
         self._wait()
-        write, past = self._checkpoints.write, History(list(history.rows))
+        past = History(list(history.rows))
         if sharded:  # the processes collect the state together, so the training has to wait
-            write(past, before, lambda path: fabric.save(path, state), best)
+            self._write(past, before, lambda path: fabric.save(path, state), best)
             return
         copied = _host_copy({name: part.state_dict() for name, part in state.items()})
         gpu = fabric.device.type == "cuda"
@@ -273,7 +207,7 @@ class Writer:
         def work() -> None:
             if on_host:
                 on_host.synchronize()
-            write(past, before, save_state, best)
+            self._write(past, before, save_state, best)
 
         self._writing = self._thread.submit(work)
 
@@ -282,6 +216,53 @@ class Writer:
         writing, self._writing = self._writing, None
         if writing is not None:
             writing.result()
+
+    def _write(
+        self,
+        history: History,
+        before: int,
+        save_state: Callable[[Path], None],
+        best: Mapping[str, Tensor] | None,
+    ) -> None:
+        """Write the checkpoint after the epochs of `history`, with the `best` weights if they are
+        not those of the checkpoint after `before` epochs, which is kept (0: there is none)."""
+        state, weights = files = self._files(history)
+        if best is not None:
+            self._hashes[weights.name] = save_weights(weights, best, self._name)
+        with replacing(state) as partial:
+            save_state(partial)
+            self._hashes[state.name] = sha256(partial)
+        content = {
+            "fingerprint": self._fingerprint,
+            "history": history.rows,
+            "files": {path.name: self._hashes[path.name] for path in files},
+        }
+        write_json(state.with_suffix(".json"), content | {_OWN: content_hash(content)})
+        if before:
+            files += self._files(History(history.rows[:before]))
+        kept = {path.stem for path in files}
+        for path in [*self.folder.glob("epoch-*"), *self.folder.glob("best-*")]:
+            if path.stem not in kept:
+                remove(path)
+
+    def remove(self) -> None:
+        """Remove the folder. The records go first, so that a kill leaves whole checkpoints."""
+        for path in (*self._records(), self.folder):
+            remove(path)
+
+    def _records(self) -> list[Path]:
+        """The records of all checkpoints, the last epoch first."""
+        return sorted(self.folder.glob("epoch-*.json"), reverse=True)
+
+    def _files(self, history: History) -> tuple[Path, ...]:
+        """The state and the best weights of the checkpoint with this history."""
+        return self._state(len(history.rows)), self._best_weights(history.best)
+
+    def _state(self, epochs: int) -> Path:
+        return self.folder / f"epoch-{epochs:04d}.ckpt"
+
+    def _best_weights(self, epoch: int) -> Path:
+        return self.folder / f"best-{epoch + 1:04d}.safetensors"
 
 
 def _host_copy(value: Any) -> Any:

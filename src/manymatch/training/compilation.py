@@ -38,10 +38,7 @@ def compile_parts(
     from batch to batch is a variable of one compiled function.
 
     Args:
-        method: the method, which is changed.
-        setting: `training.compile`.
         steps: the number of steps of the whole training.
-        processes: the number of processes that train together.
         backend: the compiler that torch uses.
     """
     every = setting is True

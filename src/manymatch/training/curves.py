@@ -36,10 +36,7 @@ class Curves:
     """The curves of one run in `folder`.
 
     A resumed run writes them anew from its `history`, so that no point is repeated or missing. Only
-    the process of rank 0 writes.
-
-    Raises:
-        ConfigError: the package of the `logger` is missing.
+    the process of rank 0 writes. A missing package of the `logger` is a `ConfigError`.
     """
 
     def __init__(self, folder: Path, history: History, logger: Logger = "dvclive") -> None:

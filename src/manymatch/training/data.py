@@ -39,11 +39,8 @@ SHARED = hasattr(os, "memfd_create")
 
 @dataclass(frozen=True)
 class Data:
-    """The data of a training: a folder of shards, and the vocabulary that numbers captions.
-
-    Attributes:
-        true_pairs: what the losses leave out with `training.negatives: oracle`.
-    """
+    """The data of a training: a folder of shards, the vocabulary that numbers captions, and what
+    the losses leave out with `training.negatives: oracle`."""
 
     shards: Path
     vocabulary: AnyVocabulary
@@ -57,12 +54,8 @@ class TrainingBatches:
     processes together, so that a preset means the same on any number of GPUs. The last batch of an
     epoch is left out unless it is full.
 
-    Args:
-        device: the device that trains.
-        here: number of the processes on this host.
-
-    Raises:
-        ConfigError: there is no batch, because there are more processes than images.
+    `device` trains, and `here` is the number of the processes on this host. More processes than
+    images are a `ConfigError`.
     """
 
     def __init__(
@@ -163,7 +156,6 @@ class ValidationBatches:
     Args:
         preset: the settings of a training; None: the batches are needed once.
         graphs: `Method.read_graph`.
-        rank, world, device, here: as for `TrainingBatches`.
 
     Attributes:
         shared: whether each process has a part of the batches; else each has all of them.
@@ -217,10 +209,8 @@ def features_memory(
     """The features of the training split, if the preset asks for them or if they fit.
 
     All processes of a training call this function together. On Linux those of a host share the
-    memory. There are features in memory only if all processes have room for them.
-
-    Raises:
-        ConfigError: the preset asks for them, and they do not fit.
+    memory. There are features in memory only if all processes have room for them. It is a
+    `ConfigError` if the preset asks for them and they do not fit.
     """
     setting, needed = preset.training.features_in, _needed(shards, "train")
     free = _free(device, 1 if SHARED else here)

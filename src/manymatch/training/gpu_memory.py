@@ -102,11 +102,8 @@ def _made(settings: CNNSettings | HubImageSettings | None) -> tuple[nn.Module, A
 
 
 def folder_here(model: str) -> Path | None:
-    """The folder of a model of transformers on this machine; None if the hub would be asked.
-
-    Raises:
-        ConfigError: there is no such folder, and the hub has no such names.
-    """
+    """The folder of a model of transformers on this machine; None if the hub would be asked. A
+    folder that is missing, under a name that the hub does not have, is a `ConfigError`."""
     if Path(model).is_dir():
         return Path(model)
     repository, _, revision = model.partition("@")

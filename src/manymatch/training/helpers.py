@@ -57,16 +57,10 @@ def first_process() -> bool:
 
 @contextlib.contextmanager
 def helped(devices: int, train: Callable[[], None]) -> Iterator[None]:
-    """In the block, each device but the first has a helper, which calls `train`, and SIGTERM is an
-    interrupt.
+    """In the block, each device but the first has a helper, which unpickles and calls `train`, the
+    training of the block, and SIGTERM is an interrupt. A helper that fails is a `ManyMatchError`.
 
     There is no helper with one device. Nothing happens in a helper and under `torchrun`.
-
-    Args:
-        train: does the training of the block. Another process unpickles and calls it.
-
-    Raises:
-        ManyMatchError: a helper has failed.
     """
     if _rank or distributed.is_torchelastic_launched():
         yield

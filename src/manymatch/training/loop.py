@@ -19,7 +19,7 @@ from manymatch.batch.batch import Batch
 from manymatch.config.preset import Preset
 from manymatch.methods.shared.method import Method
 from manymatch.networks.layers.batch_norm import share_statistics
-from manymatch.training.checkpoints import History, Writer
+from manymatch.training.checkpoints import Checkpoints, History
 from manymatch.training.compilation import compile_parts
 from manymatch.training.curves import Curves
 from manymatch.training.data import Data, TrainingBatches, ValidationBatches
@@ -72,22 +72,16 @@ def fit(
     data: Data,
     machine: Machine,
     history: History,
-    writer: Writer,
+    store: Checkpoints,
     curves: Curves,
     end_of_epoch: AfterEpoch | None = None,
 ) -> None:
-    """Train `method` to the end of the preset.
+    """Train `method`, which has the first weights, to the end of the preset.
 
     All processes of a training call this function. All of them embed the validation split. The
-    first process ranks the split and writes; the others wait for the recalls.
-
-    Args:
-        method: the method with the weights with which training begins.
-        history: the earlier epochs. If there are any, training resumes from their checkpoint. Each
-            epoch adds a row.
-
-    Raises:
-        DivergenceError: a loss is not finite.
+    first process ranks the split and writes; the others wait for the recalls. If `history` has
+    epochs, training resumes from their checkpoint. Each epoch adds a row. A loss that is not finite
+    is a `DivergenceError`.
     """
     training = preset.training
     fabric = machine.fabric(training, method)
@@ -114,7 +108,7 @@ def fit(
     if machine.precision == "16-mixed":
         state["scaling"] = fabric.strategy.precision
     if history.rows:
-        fabric.load(writer.resumed_from, state, weights_only=True)
+        fabric.load(store.resumed_from, state, weights_only=True)
 
     while not history.ended(training.epochs, training.patience):
         epoch, started = len(history.rows), time.monotonic()
@@ -155,14 +149,14 @@ def fit(
                 for buffer in evaluated.buffers():  # a CNN's batch norms may differ
                     distributed.broadcast(buffer, 0)
             recalls = validate(evaluated, validation, device, rank)
-            recalls, late = fabric.broadcast((recalls, writer.late()))
+            recalls, late = fabric.broadcast((recalls, store.late()))
             row = {f"train/{name}": value for name, value in means.items()}
             row |= {f"validation/{name}": value for name, value in recalls.items()}
             last = learning_rate_factor((epoch + 1) * steps - 1, steps, training)
             history.rows.append({**row, "learning_rate": training.optimizer.lr * last})
             if history.improved and rank == 0:
-                writer.keep(evaluated)
-        writer.save(fabric, state, history, late, history.ended(training.epochs, training.patience))
+                store.keep(evaluated)
+        store.save(fabric, state, history, late, history.ended(training.epochs, training.patience))
         if rank == 0:
             curves.add()
             best = " (best)" if history.improved else ""

@@ -95,11 +95,8 @@ class Machine:
         return torch.device("cuda" if self.accelerator == "gpu" else "cpu")
 
     def fabric(self, training: Training, method: Method) -> Fabric:
-        """Lightning Fabric for a training of `method` on this machine.
-
-        Raises:
-            ConfigError: the method has a parameter that cannot be divided among GPUs.
-        """
+        """Lightning Fabric for a training of `method` on this machine. A parameter that cannot be
+        divided among GPUs is a `ConfigError`."""
         strategy: Any = "auto"
         if self.sharded:
             for name, parameter in method.named_parameters():
@@ -234,11 +231,8 @@ def _refuse_unsharded(training: Training, machine: Machine) -> None:
 
 
 def training_precision(device: str, asked: PrecisionName) -> PrecisionName:
-    """The precision of a training on a device of the type `device`.
-
-    It is the precision in which the model embeds, except that "auto" trains in bf16-mixed on a CPU
-    that multiplies bfloat16.
-    """
+    """The precision of a training on a device of the type `device`: that in which the model embeds,
+    except that "auto" trains in bf16-mixed on a CPU that multiplies bfloat16."""
     if device == "cpu" and asked == "auto" and multiplies_bfloat16():
         return "bf16-mixed"
     return precision_on(device, asked)

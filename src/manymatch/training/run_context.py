@@ -60,7 +60,6 @@ def deterministic(
     operation is a `RuntimeError`.
 
     Args:
-        device: the device that computes.
         same_shapes: whether all batches have the same shape: then cuDNN tries its algorithms in the
             first step and keeps the fastest, which may be another one in the next run.
     """

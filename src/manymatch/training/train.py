@@ -16,7 +16,7 @@ from manymatch.networks.encoders.hub_image import HubImageEncoder
 from manymatch.networks.encoders.pixels import PixelNetwork
 from manymatch.results.machine import Clock, record
 from manymatch.shards.read import Index, caption_texts, image_ids, read_index
-from manymatch.training.checkpoints import RSUM, Checkpoints, Writer, fingerprint
+from manymatch.training.checkpoints import RSUM, Checkpoints, fingerprint
 from manymatch.training.curves import Curves
 from manymatch.training.data import Data, ValidationBatches
 from manymatch.training.helpers import first_process, helped
@@ -50,10 +50,8 @@ def train(
     first one writes.
 
     Args:
-        preset: the settings.
         shards: a folder of shards with the splits `train` and `validation`.
         vocabulary: the file of the training captions' words.
-        model: the folder to write.
         curves: folder for the curves of the training.
         checkpoints: folder of the files from which a killed run resumes; removed at the end.
         models: the folder of the preset's `warm_start.model`.
@@ -82,7 +80,7 @@ def train(
     inputs = fingerprint(preset, shards, vocabulary, repr(machine), start)
     if data.true_pairs and relevance:
         inputs["relevance"] = sha256(relevance)
-    store = Checkpoints(checkpoints, inputs, preset.method)
+    store = Checkpoints(checkpoints, inputs, preset.method, preset.training.checkpoint_every)
     history, fault = store.find()
     resumed = bool(history.rows)
     first = first_process()
@@ -115,9 +113,8 @@ def train(
                 train, preset, *places, end_of_epoch=end_of_epoch, relevance=relevance
             )
             trained = copy.deepcopy(method) if machine.sharded else method
-            writer = Writer(store, preset.training.checkpoint_every, len(history.rows))
-            with memory_faults(), helped(machine.devices, help_here), writer:
-                fit(trained, preset, data, machine, history, writer, live, end_of_epoch)
+            with memory_faults(), helped(machine.devices, help_here), store:
+                fit(trained, preset, data, machine, history, store, live, end_of_epoch)
     if not first:
         return
     best, device = history.best, machine.first_device

@@ -20,13 +20,8 @@ from manymatch.util.parquet_file import read_table
 class TruePairs:
     """The true pairs of training images and captions of other images.
 
-    Args:
-        relevance: the data set's relevance table (`datasets.base.RELEVANCE`).
-        image_ids: the images of the training split.
-
-    Raises:
-        ConfigError: the table has no pair of a training image.
-        DataError: the table cannot be used.
+    `image_ids` are the images of the training split. A relevance table (`datasets.base.RELEVANCE`)
+    without a pair of a training image is a `ConfigError`.
     """
 
     def __init__(self, relevance: Path, image_ids: Sequence[str]) -> None:

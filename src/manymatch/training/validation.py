@@ -27,12 +27,8 @@ def validate(
 ) -> dict[str, float]:
     """Recalls of the whole validation split in percent: `i2t_r1` ... `t2i_r10`, and `rsum`.
 
-    Args:
-        method: on `device`.
-        batches: the split, or the part of this process.
-        device: where `method` is.
-        process_rank: number of this process among those that call this function together. Only the
-            first process gets recalls.
+    Processes call this function together, each with its part of the `batches`. Only the first of
+    them, whose `process_rank` is 0, gets recalls. `method` is on `device`.
     """
     split = _embedded(method, batches, device, process_rank)
     if process_rank:
@@ -61,13 +57,8 @@ def precision_by_score(
 
     `precision_of` holds the number of `images` of the split, and which pairs are `right`: "all"
     true pairs, where the data set knows them; "judged" ones besides an image's own captions; or
-    only an image's "own" captions.
-
-    Args:
-        relevance: the data set's judgments (`datasets.base.RELEVANCE`); None: there are none.
-
-    Raises:
-        DataError: `relevance` cannot be used.
+    only an image's "own" captions. `relevance` are the data set's judgments
+    (`datasets.base.RELEVANCE`), if there are any.
     """
     split = _embedded(method, ValidationBatches(data, images_per_batch, method.read_graph), device)
     with inference(method, device):
@@ -107,12 +98,8 @@ def _embedded(
     method: Method, batches: ValidationBatches, device: torch.device, process_rank: int = 0
 ) -> Embedded:
     """The embedded split. If the processes share the batches, each process has the embeddings of
-    the whole split and the ids of its own part.
-
-    Raises:
-        DivergenceError: all embeddings of images or captions are zero, as they are when the squares
-            of larger values are infinite.
-    """
+    the whole split and the ids of its own part. It is a `DivergenceError` if all embeddings of
+    images or captions are zero, as they are when the squares of larger values are infinite."""
     title = "" if process_rank else "validation (batches)"
     split = embed(method, track(batches, title, len(batches), passing=True), device)
     if batches.shared:

@@ -117,11 +117,8 @@ class Source:
 
 
 def find_source(preset: Preset, models: Path) -> Source | None:
-    """The model in the folder `models` from which `preset` starts; None without a warm start.
-
-    Raises:
-        CheckpointError: the model does not exist or is damaged.
-    """
+    """The model in the folder `models` from which `preset` starts; None without a warm start. A
+    missing or damaged model is a `CheckpointError`."""
     settings = preset.warm_start
     if settings is None:
         return None

@@ -128,10 +128,7 @@ def _report(cost: Cost) -> None:
 def cross_attention_cost(
     trained: EmbeddedModel, split: str, size: int, sizes: Sequence[int], device: torch.device
 ) -> Cost:
-    """The costs of SCAN with vectors of length `size`, on the data of the model `trained`.
-
-    `sizes` are the numbers of images in the galleries that are searched.
-    """
+    """The costs of SCAN with vectors of length `size`, on the data of the model `trained`."""
     pixels = trained.index.dtype == "uint8"
     scan = Scan(trained.vocabulary, None if pixels else trained.index.width, size).to(device)
     subject = replace(

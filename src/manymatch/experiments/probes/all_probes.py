@@ -102,15 +102,10 @@ def probe_scores(
 ) -> None:
     """Write the probe `rich_captions`, and `reranking` with only the plain scores, to `target`.
 
-    Without a table of scene graphs there is no probe, and an earlier `target` is removed.
-
-    Args:
-        ranked: the split as the command `score` ranked it.
-        captions, graphs: the data set's caption table and its scene graphs.
-        identity: `dataset`, `split`, `preset` and `method` of the results.
-
-    Raises:
-        DataError: a table cannot be used, or has not all captions of the split.
+    Without the table `graphs` of scene graphs there is no probe, and an earlier `target` is
+    removed. `ranked` is the split as the command `score` ranked it, `identity` the `dataset`,
+    `split`, `preset` and `method` of the results. A table that cannot be used, or lacks a caption
+    of the split, is a `DataError`.
     """
     if not graphs.is_file():
         files.remove(target)

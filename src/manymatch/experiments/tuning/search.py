@@ -83,12 +83,7 @@ class Search:
         return search
 
     def check(self) -> None:
-        """Check the settings that trials may draw, so that no trial fails.
-
-        Raises:
-            ConfigError: a key or preset is unknown, a value does not fit, or the data would be
-                others.
-        """
+        """Check the settings that trials may draw, so that no trial fails."""
         path = self.layout.search_space(self.dataset)
         for name in chain.from_iterable(self.space.starts_from.items()):
             try:
@@ -124,11 +119,8 @@ class Search:
         return self._stated.method
 
     def preset(self, settings: Settings) -> Preset:
-        """The preset with the settings of the space that all trials have, and with `settings`.
-
-        Raises:
-            ConfigError: a key is unknown or a value does not fit.
-        """
+        """The preset with the settings of the space that all trials have, and with `settings`. A
+        key or value that does not fit is a `ConfigError`."""
         return run_preset(self._path, full_keys(self.space.set | settings, self.method))
 
     def repeated(self, settings: Settings) -> Settings:
@@ -172,11 +164,7 @@ class Search:
     def first_parameters(self) -> list[dict[str, Any]]:
         """The parameters of the first trials: the preset's own settings, the best settings of the
         data set that the space is like, those of the preset that the search starts from, and those
-        of an earlier search on this data set.
-
-        Raises:
-            ConfigError: a tuned preset cannot be read.
-        """
+        of an earlier search on this data set."""
         other = self.space.starts_from.get(self.label)
         searched = [
             (self.space.like, self.label),
@@ -256,11 +244,8 @@ def database_errors(path: Path, *others: type[Exception]) -> Iterator[None]:
 
 
 def open_study(path: Path, key: str, pruning: Pruning) -> optuna.Study:
-    """The study `key` of the database `path`; both are created if they are missing.
-
-    Raises:
-        StorageError: the database is damaged, or cannot be read or written.
-    """
+    """The study `key` of the database `path`; both are created if they are missing. A database that
+    cannot be used is a `StorageError`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     # Optuna has no error of its own for tables of another version, or with values of another kind.

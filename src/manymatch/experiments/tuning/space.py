@@ -92,11 +92,7 @@ class Domain(Strict):
 
     def parameters(self, name: str, stated: Callable[[str], Any]) -> dict[str, Any]:
         """The parameters of an Optuna trial that leaves the settings as they are; empty if these
-        lie outside of the domain.
-
-        Args:
-            stated: the value of a setting by its key.
-        """
+        lie outside of the domain. `stated` gives the value of a setting by its key."""
         for option, parts in self._parts(name).items():
             if all(
                 part._holds(stated(key)) if isinstance(part, Domain) else part == stated(key)
@@ -191,11 +187,8 @@ class Space(Strict):
         return self
 
     def method_domains(self, method: str) -> dict[str, Domain]:
-        """The domain of each setting of `method`, the shared settings first.
-
-        Raises:
-            ConfigError: the space says nothing about the method.
-        """
+        """The domain of each setting of `method`, the shared settings first; a `ConfigError` if the
+        space says nothing about the method."""
         if method not in self.methods:
             raise ConfigError(
                 f"methods: no settings of '{method}' are searched{nearest(method, self.methods)}"

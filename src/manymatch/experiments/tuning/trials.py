@@ -112,11 +112,7 @@ def _begin(search: Search) -> int:
 
 def _try_settings(search: Search, hours: float | None) -> TunedTrial | None:
     """Do one trial: draw settings, train on them, and end early if earlier trials were better.
-    None if the trials have spent the `hours` of the search.
-
-    Raises:
-        ManyMatchError: the training or the database failed. The trial does not count.
-    """
+    None if the trials have spent the `hours` of the search. A trial that fails does not count."""
     with search.study() as study:
         earlier = study.get_trials(deepcopy=False)
         spent = sum(trial.user_attrs.get(SECONDS, 0.0) for trial in earlier)
@@ -154,15 +150,9 @@ def _try_settings(search: Search, hours: float | None) -> TunedTrial | None:
 
 
 def _watch(trial: optuna.Trial, warmup: int) -> Callable[[History], None]:
-    """A function that tells the database the rsum of each new epoch at the full rate, and the
-    processor time so far. With a GPU, which computes while the processor waits, the time is that of
-    the clock on the wall.
-
-    The function raises `TrialPruned` if the earlier trials were better.
-
-    Args:
-        warmup: the number of epochs of warm-up, whose rsum is not compared with other trials'.
-    """
+    """A function that tells the database the rsum of each new epoch after the epochs of `warmup`,
+    and the processor time so far; `TrialPruned` ends a trial that earlier trials beat. With a GPU,
+    which computes while the processor waits, the time is that of the clock on the wall."""
     clock = time.monotonic if pick_device().type == "cuda" else time.process_time
     started, reported = clock(), warmup
 
@@ -197,11 +187,7 @@ def _trained(
 
 
 def _repeat(run: Run, layout: Layout, dataset: str) -> float:
-    """Train again; the rsum, which is 0 if the loss was not finite.
-
-    Raises:
-        ManyMatchError: the training failed.
-    """
+    """Train again; the rsum, which is 0 if the loss was not finite."""
     try:
         numbers = _trained(run, layout, dataset, None)
     except DivergenceError:

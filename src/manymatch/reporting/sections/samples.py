@@ -223,7 +223,8 @@ def hardest(results: AllResults) -> list[Block]:
     runs = [run for run in results.runs if run.samples]
     samples = [run.samples for run in runs if run.samples]
     images, captions = [one.images for one in samples], [one.captions for one in samples]
-    added = any(query.rank for queries in (*images, *captions) for query in queries)
+    every: list[Sequence[Query]] = [*images, *captions]
+    added = any(query.rank for queries in every for query in queries)
     compared = "random queries" + (" and each model's hardest of the whole split" if added else "")
     note = (
         "The rank of the first caption or image of the query's own pair. Queries are ordered by "
