@@ -62,11 +62,8 @@ class Side(NamedTuple):
 
 @dataclass(frozen=True)
 class Data:
-    """Both modalities.
-
-    `classes` are the names of the classes by number. `seen` and `unseen` are the ascending numbers
-    of the classes that may and may not be trained on; both modalities have all of these classes.
-    """
+    """Both modalities. `classes` are the names of the classes by number. `seen` and `unseen` are
+    the ascending numbers of the classes that may and may not be trained on. Both have them all."""
 
     sketches: Side
     images: Side
@@ -168,11 +165,8 @@ def _read_classes(path: Path) -> list[str]:
 
 
 def class_of(text: str) -> str:
-    """The class that a line names.
-
-    A line is a path (`sketch/zebra/n1-2.png`, the class is the folder) or the name of the class
-    (`zebra`). Both may be followed by a number (`zebra 3`).
-    """
+    """The class that a line names: a path (`sketch/zebra/n1-2.png`, the class is the folder) or the
+    name of the class (`zebra`). Both may be followed by a number (`zebra 3`)."""
     head, _, last = text.strip().rpartition(" ")
     name = PurePosixPath(head if head and last.isdigit() else text.strip())
     return name.parent.name or name.name

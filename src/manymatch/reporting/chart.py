@@ -15,8 +15,6 @@ STYLES = 10
 _MAX_POINTS = 200
 """A longer line is thinned evenly to this number of points; its ends are kept."""
 
-Points = Sequence[tuple[Any, float]]
-
 
 def styles(runs: Sequence[Run]) -> dict[str, int]:
     """The number of each preset's line style, by its place among one data set's runs."""
@@ -95,14 +93,12 @@ Axis = LinearAxis | LogAxis | CategoryAxis
 
 @dataclass(frozen=True)
 class Series:
-    """A line to draw: its points, and what the legend says besides the name.
-
-    `labels` are the texts of the points. `spreads` are the half-widths of the points' ranges.
-    """
+    """A line to draw: its points, and what the legend says besides the name. `labels` are the texts
+    of the points, `spreads` the half-widths of their ranges."""
 
     name: str
     style: int
-    points: Points
+    points: Sequence[tuple[Any, float]]
     summary: str
     labels: Sequence[str] = ()
     spreads: Sequence[float] = ()

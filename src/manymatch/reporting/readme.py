@@ -23,11 +23,8 @@ _COLUMNS = 6
 
 def update_pages(pages: Sequence[Path], reports: Path) -> None:
     """Put the results in the folder `reports` between the markers of each page, and write the
-    pictures that the pages name.
-
-    Raises:
-        DataError: a file, a pair of markers, or an experiment is missing. Nothing is then changed.
-    """
+    pictures that the pages name. If a file, a pair of markers or an experiment is missing, there is
+    a `DataError`, and nothing is changed."""
     named = {f"{one.dataset}/{one.name}": one for one in Experiment.read_all(reports)}
     written = {}
     for page in pages:

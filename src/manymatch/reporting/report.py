@@ -30,15 +30,12 @@ def report(reports: Path, plans: Path, presets: Path | None = None) -> list[Run]
     Reads all result files of the folder, the claims in the folder `plans` of experiments, and the
     published settings in the folder `presets`; curves and run files may be missing. The outputs are
     the same on every machine. What differs from run to run (date, revision, time, memory) is
-    written to `machine/machine.js`, which the pages load if the file exists.
-
-    Returns:
-        The results of the leaderboard.
+    written to `machine/machine.js`, which the pages load if the file exists. The results of the
+    leaderboard are returned.
 
     Raises:
-        DataError: there is no result, or a file is malformed. The message is one line with the
-            file. Earlier outputs then stay as they were.
-        ConfigError: a claim or a preset is wrong; as for a malformed file.
+        DataError, ConfigError: there is no result, or a file is malformed. The message is one line
+            with the file. Earlier outputs then stay as they were.
     """
     results = replace(read(reports, plans), published=_published(presets) if presets else {})
     with working("draw the pages"):
@@ -89,10 +86,7 @@ def read(reports: Path, plans: Path) -> AllResults:
 
 def curve_tables(runs: Sequence[Run]) -> dict[str, str]:
     """A tab-separated table for each data set and logged value, by path: `scenes/train/loss.tsv`.
-
-    The columns are `step` (the epoch, from 1), `preset` and the value, because DVC draws the last
-    column.
-    """
+    The columns are `step` (the epoch, from 1), `preset` and the value: DVC draws the last one."""
     tables: dict[str, str] = {}
     for run in runs:
         for name, curve in run.curves.items():
@@ -104,13 +98,8 @@ def curve_tables(runs: Sequence[Run]) -> dict[str, str]:
 
 
 def offline_page() -> str:
-    """The page that DVC fills (its setting `plots.html_template`), with Vega inside.
-
-    DVC's own page loads Vega from a network.
-
-    Raises:
-        ConfigError: the package with Vega is not installed.
-    """
+    """The page that DVC fills (its setting `plots.html_template`), with Vega inside. DVC's own page
+    loads Vega from a network. Without the package of Vega there is a `ConfigError`."""
     advice = "use 'dvc plots show' with a network"
     folder = package_folder("js_lib_vega_embed", _VEGA, advice)
     script = folder / "static" / "js_lib_vega_embed" / "vega-embed-full.js"

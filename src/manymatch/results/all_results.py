@@ -36,8 +36,7 @@ class AllResults:
         """Read every result file of `kinds`, and the claims in the folder `plans` of experiments.
 
         Raises:
-            DataError: there is no run, or a file is malformed; one line with the file and the key.
-            ConfigError: a claim is wrong; one line with the file and the claim.
+            DataError, ConfigError: there is no run, a file is malformed, or a claim is wrong.
         """
         results = cls(
             read_runs(reports), {kind: kind.read_all(reports) for kind in dict.fromkeys(kinds)}

@@ -44,12 +44,8 @@ class Result(Record):
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read and check a file.
-
-        Raises:
-            DataError: the file is missing or malformed, or its content belongs to another path.
-                The message is one line with the file, the key, and how to make the file again.
-        """
+        """Read and check a file. It is a `DataError` if the file is missing or malformed, or if its
+        content belongs to another path: one line with file, key, and how to make the file again."""
         names = cls._names_in(path)
         remedy = cls.remedy.format(**names)
         try:

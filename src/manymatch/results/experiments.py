@@ -142,10 +142,8 @@ class SyntheticRecall(Record):
 
 
 class AssignmentFit(Record):
-    """How well the last queue was assigned: the largest `error` of a class's share, in samples.
-
-    Older files have the number of Newton `steps` that would solve the assignment.
-    """
+    """How well the last queue was assigned: the largest `error` of a class's share, in samples; in
+    older files also the number of Newton `steps` that would solve the assignment."""
 
     error: float
     steps: int | None = None
@@ -265,11 +263,9 @@ class _Stated(Strict, extra="ignore"):
 
 
 def read_claims(plans: Path, labels: Mapping[str, Iterable[str]]) -> dict[str, Claims]:
-    """The claims in the files of experiments in the folder `plans`, by experiment.
-
-    Args:
-        labels: the labels of each experiment's points in the files of results. Points that the
-            file of the experiment adds may be claimed before they have results.
+    """The claims in the files of experiments in the folder `plans`, by experiment. `labels` are
+    those of each experiment's points in the files of results. Points that the file of the
+    experiment adds may be claimed before they have results.
 
     Raises:
         ConfigError: a file or a claim is wrong; one line with the file, the claim and the fault.

@@ -58,12 +58,8 @@ class Clock:
         self._started = time.monotonic()
 
     def usage(self, device: str = "cpu", resumed: bool = False) -> Usage:
-        """The usage from the start until now.
-
-        Args:
-            device: torch's name of the device that computed: `cpu`, `cuda:0`.
-            resumed: an interrupted run had done a part of the work.
-        """
+        """The usage from the start until now. `device` is torch's name of the device that computed.
+        `resumed`: an interrupted run had done a part of the work."""
         name, gpu_memory_mb = f"cpu ({platform.processor() or platform.machine()})", None
         if device.startswith("cuda"):
             import torch

@@ -60,11 +60,8 @@ def write_ranked(
 
 
 class Ranked:
-    """The table of one direction. Columns are read when they are first used.
-
-    Raises:
-        DataError: the table is missing or damaged, from every property.
-    """
+    """The table of one direction. Columns are read when they are first used. If the table is
+    missing or damaged, every property raises a `DataError`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

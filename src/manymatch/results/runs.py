@@ -40,11 +40,8 @@ Curves = dict[str, Curve]
 
 
 def read_curves(folder: Path) -> Curves:
-    """Read `folder/plots/metrics/**/*.tsv`. Curves without a finite value are left out.
-
-    Raises:
-        DataError: a file is not a table of steps and values.
-    """
+    """Read `folder/plots/metrics/**/*.tsv`. Curves without a finite value are left out. A file that
+    is not a table of steps and values is a `DataError`."""
     root = folder / "plots" / "metrics"
     curves = [_read_curve(path, root) for path in sorted(root.rglob("*.tsv"))]
     return {curve.name: curve for curve in curves if curve.points}
@@ -139,11 +136,8 @@ def recall_at(ranks: Mapping[str, int], k: int) -> float:
 
 
 def read_runs(reports: Path) -> list[Run]:
-    """Every evaluated model below `reports`, sorted by data set and then from the best rsum down.
-
-    Raises:
-        DataError: there is no result, or a file is malformed or belongs to another path.
-    """
+    """Every evaluated model below `reports`, sorted by data set and then from the best rsum down; a
+    `DataError` if there is none, or if a file is malformed or belongs to another path."""
     paths = sorted((reports / "results").glob("*/*.json"))
     if not paths:
         raise DataError(

@@ -162,13 +162,8 @@ def cost_of(
     queries: int = _QUERIES,
     ranking_seconds: float = math.inf,
 ) -> Cost:
-    """Measure a model that has just embedded `split`, so that the timed code is warm.
-
-    Args:
-        parse: parses a caption, for methods that read scene graphs.
-        sizes: the numbers of images in the galleries that are searched.
-        queries: how many captions search each gallery.
-        ranking_seconds: how long the ranking of the split may take (`rank_seconds`).
+    """Measure a model that has just embedded `split`, so that the timed code is warm. So many
+    `queries` search each gallery of `sizes` images. `parse` is for methods that read scene graphs.
     """
     method, split_embedded = trained.method, trained.embedded
     one = slice(0, 1)
@@ -227,12 +222,9 @@ def _repeated(items: Iterable[_Item], count: int) -> list[_Item]:
 
 
 def grown(images: Embeddings, size: int, most_bytes: int = _MOST_BYTES) -> list[Embeddings]:
-    """A gallery of `size` images in blocks: the given images, repeated, with the parts that a
-    score can use.
-
-    The blocks share about `most_bytes` at most, and at least one block. That is far more than any
-    cache, so a search takes as long as with `size` different images.
-    """
+    """A gallery of `size` images in blocks: the given images, repeated, with the parts that a score
+    can use. The blocks share about `most_bytes` at most, and at least one block. That is far more
+    than any cache, so a search takes as long as with `size` different images."""
     needed = images.scored_parts()
     image_bytes = sum(part[0].nbytes for part in needed.values())
     blocks = max(1, most_bytes // (image_bytes * _BLOCK))

@@ -67,10 +67,8 @@ def hardware(device: torch.device) -> str:
 def step_seconds(
     method: Method, training: Training, batches: Sequence[Batch], device: torch.device
 ) -> float:
-    """The median over `batches`, which are on `device` already; the first two are left out.
-
-    `method` is not changed. The choice of algorithms is that of training.
-    """
+    """The median over `batches`, which are on `device` already; the first two are left out. The
+    choice of algorithms is that of training. `method` is not changed."""
     step = training_step(copy.deepcopy(method), training, device)
     with deterministic(training, device):
         return median_seconds(step, batches, device, warm_up=2)
@@ -80,10 +78,8 @@ def training_step(
     method: Method, training: Training, device: torch.device
 ) -> Callable[[Batch], Tensor]:
     """`step(batch)` trains `method` as in a late epoch: all parameters, all losses at full weight.
-    It returns the loss.
-
-    The precision is the preset's, except for 16-bit floats, whose gradients would need scaling.
-    """
+    It returns the loss. The precision is the preset's, except for 16-bit floats, whose gradients
+    would need scaling."""
     method.train()
     method.start_epoch(training.epochs)
     method.start_step(training.epochs)
@@ -109,11 +105,9 @@ def training_step(
 def rank_seconds(
     method: Method, split: Embedded, device: torch.device, most_seconds: float
 ) -> tuple[float, int | None]:
-    """Time the ranking of a split in both directions: the seconds, and `TestCost.scaled_from`.
-
-    The first images show how long all images would take. If that is longer than `most_seconds`,
-    only as many images are ranked as take about that long.
-    """
+    """The seconds of the ranking of a split in both directions, and `TestCost.scaled_from`. The
+    first images show how long all images would take. If that is longer than `most_seconds`, only as
+    many images are ranked as take about that long."""
 
     def ranked(images: int) -> float:
         """Seconds for all pairs of the split, scaled from the first `images`."""
@@ -133,11 +127,8 @@ def rank_seconds(
 
 
 def similarity_operations(score: Score, image: Embeddings, text: Embeddings) -> int:
-    """`multiply_adds` of `score` for one image and one text.
-
-    The count is of the code that training uses: torch's counter does not see the in-place products
-    of the fast code for retrieval.
-    """
+    """`multiply_adds` of `score` for one image and one text, of the code that training uses:
+    torch's counter does not see the in-place products of the fast code for retrieval."""
     with torch.enable_grad():
         # Copies can have a gradient, unlike tensors of inference mode.
         sides = [side.map(lambda part: part.detach().clone()) for side in (image, text)]

@@ -132,11 +132,8 @@ ERRORS: dict[str, GraphError] = {
 
 
 def parse_errors(probed: ProbedModel) -> Probe[results.GraphError]:
-    """The rsum with one error in the graphs of 10%, 20% and 30% of the captions.
-
-    The same captions get the same errors for every model. The captions of the 10% are among those
-    of the 20%.
-    """
+    """The rsum with one error in the graphs of 10%, 20% and 30% of the captions. The same captions
+    get the same errors for every model. The captions of the 10% are among those of the 20%."""
     captions = probed.captions
     sizes = [round(part * len(captions)) for part in PARTS]
     whole = rounded(probed.rsum(probed.embedded.texts))

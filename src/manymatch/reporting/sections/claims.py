@@ -114,12 +114,8 @@ class Finding:
 
 
 def check(experiments: Iterable[Experiment], claims: Mapping[str, Claims]) -> list[Finding]:
-    """A finding for each claim and metric about which an experiment says something.
-
-    Args:
-        experiments: the experiments on one data set.
-        claims: the claims of each experiment, by name.
-    """
+    """A finding for each claim and metric about which an experiment on the data set says something.
+    `claims` are those of each experiment, by name."""
     findings = []
     for experiment in experiments:
         points = {point.label: point for point in experiment.points}
