@@ -57,13 +57,6 @@ SHOWN, PICTURES = 12, 4
 """The first classes that get thumbnails, and the number of thumbnails of each."""
 
 
-class Members(NamedTuple):
-    """Rows of a class's captions and images, ascending."""
-
-    captions: list[int]
-    images: list[int]
-
-
 def describe_classes(model: Path, shards: Path, target: Path, *, split: str, parser: str) -> None:
     """Write the classes of the SwAMP in `model` on `split` to `target`.
 
@@ -87,12 +80,12 @@ def describe_classes(model: Path, shards: Path, target: Path, *, split: str, par
             for side in (embedded.texts, embedded.images)
         )
     words = words_of(load_model(parser), [caption.text for caption in probed.captions])
-    members: dict[int, Members] = {}
+    members: dict[int, tuple[list[int], list[int]]] = {}  # rows of captions and images, ascending
     for column, classes in enumerate((captions, images)):
         for row, number in enumerate(classes.tolist()):
-            members.setdefault(number, Members([], []))[column].append(row)
+            members.setdefault(number, ([], []))[column].append(row)
     # Most captions first, then most images, then by number.
-    order = sorted(members, key=lambda n: (-len(members[n].captions), -len(members[n].images), n))
+    order = sorted(members, key=lambda n: (*(-len(rows) for rows in members[n]), n))
     agree = captions == images[embedded.image_index]
     Clusters(
         **probed.identity(),
@@ -107,18 +100,21 @@ def describe_classes(model: Path, shards: Path, target: Path, *, split: str, par
 
 
 def _cluster(
-    probed: ProbedModel, number: int, members: Members, words: list[Words], pictures: int
+    probed: ProbedModel,
+    number: int,
+    members: tuple[list[int], list[int]],
+    words: list[Words],
+    pictures: int,
 ) -> Cluster:
     """The class `number` with thumbnails of its first `pictures` images."""
-    words = [words[row] for row in members.captions]
-    captions = [probed.captions[row] for row in members.captions]
+    rows, images = members
+    words = [words[row] for row in rows]
+    captions = [probed.captions[row] for row in rows]
     return Cluster(
         number=number,
         nouns=most_frequent((caption.nouns for caption in words), KEYWORDS),
         verbs=most_frequent((caption.verbs for caption in words), KEYWORDS),
         captions=[ClusterCaption(caption_id=entry.id, caption=entry.text) for entry in captions],
-        images=[probed.embedded.image_ids[row] for row in members.images],
-        thumbnails={
-            image.image_id: thumbnail(image) for image in probed.images(members.images[:pictures])
-        },
+        images=[probed.embedded.image_ids[row] for row in images],
+        thumbnails={image.image_id: thumbnail(image) for image in probed.images(images[:pictures])},
     )

@@ -100,7 +100,7 @@ class Series:
     style: int
     points: Sequence[tuple[Any, float]]
     summary: str
-    labels: Sequence[str] = ()
+    labels: Sequence[str]
     spreads: Sequence[float] = ()
 
     @classmethod
@@ -223,14 +223,13 @@ def _ends(value: Estimate) -> tuple[float, float, float]:
 
 
 def _line(series: Series, x_axis: Axis, y_axis: Axis) -> Line:
-    labels = series.labels or [f"{y:.4g} at {x:g}" for x, y in series.points]
     points: list[tuple[str, float, list[float]]] = [
         (
             f"{series.name}: {label}",
             round(10 * x_axis.at(x), 1),
             [round(1000 - 10 * y_axis.at(y), 1) for y in heights],
         )
-        for label, (x, _), heights in zip(labels, series.points, series.heights, strict=True)
+        for label, (x, _), heights in zip(series.labels, series.points, series.heights, strict=True)
     ]
     if len(points) > _MAX_POINTS:
         scale = (len(points) - 1) / (_MAX_POINTS - 1)

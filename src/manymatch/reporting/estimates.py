@@ -111,17 +111,15 @@ class Queries:
 
 @dataclass(frozen=True)
 class Difference:
-    """The mean difference of two sides and its uncertainty.
+    """The mean difference of two sides, paired by seed, and its uncertainty.
 
-    `variance` is that of the mean (None: a side has a single seed), and `seed_variance` the part
-    that more seeds would reduce. `freedom` are Student's degrees of freedom of the `seed_variance`.
-    `spread` is the standard deviation over the seeds within a side.
+    `variance` is that of the mean (None: a single seed), and `seed_variance` the part that more
+    seeds would reduce. `spread` is the standard deviation over the seeds within a side.
     """
 
     mean: float
     variance: float | None = None
     seed_variance: float = 0.0
-    freedom: float = 1.0
     seeds: int = 1
     spread: float = 0.0
 
@@ -132,35 +130,21 @@ class Difference:
         other: Mapping[int, float],
         queries: tuple[Mapping[int, Queries], Mapping[int, Queries]] | None = None,
     ) -> "Difference":
-        """The difference of two sides, each the values by seed.
-
-        If both sides have the same seeds, the differences of each seed count; else the two means,
-        with Welch's degrees of freedom. With the `queries` of both sides the variance is that of
-        `resampled` values.
-        """
-        mean = statistics.fmean(side.values()) - statistics.fmean(other.values())
-        if min(len(side), len(other)) < 2:
+        """The difference of two sides, each the values by seed, over the seeds that both have. With
+        the `queries` of both sides the variance is that of `resampled` values."""
+        seeds = [seed for seed in side if seed in other]
+        both = [[values[seed] for seed in seeds] for values in (side, other)]
+        mean = statistics.fmean(both[0]) - statistics.fmean(both[1])
+        if len(seeds) < 2:
             return cls(mean)
-        both = (side, other)
-        paired = side.keys() == other.keys()
-        variances = [statistics.variance(values.values()) for values in both]
-        if paired:
-            squares = [statistics.variance([side[seed] - other[seed] for seed in side]) / len(side)]
-            freedom = len(side) - 1.0
-        else:
-            squares = [square / len(values) for square, values in zip(variances, both, strict=True)]
-            shares = [s**2 / (len(values) - 1) for s, values in zip(squares, both, strict=True)]
-            freedom = sum(squares) ** 2 / sum(shares) if sum(shares) else 1.0
-        seed_variance = sum(squares)
+        pairs = zip(*both, strict=True)
+        seed_variance = statistics.variance([one - two for one, two in pairs]) / len(seeds)
         variance = seed_variance
         if queries is not None:
-            seeds_of = (side, side if paired else other)
-            runs = [[part[n] for n in seeds] for part, seeds in zip(queries, seeds_of, strict=True)]
-            draws = resampled(runs[0], runs[1], paired)
+            draws = resampled(*([part[seed] for seed in seeds] for part in queries))
             variance = max(variance, float(draws.var(ddof=1)))
-        seeds = min(len(side), len(other))
-        spread = math.sqrt(statistics.fmean(variances))
-        return cls(mean, variance, seed_variance, freedom, seeds, spread)
+        spread = math.sqrt(statistics.fmean(map(statistics.variance, both)))
+        return cls(mean, variance, seed_variance, len(seeds), spread)
 
     @property
     def half_width(self) -> float | None:
@@ -188,7 +172,7 @@ class Difference:
         """Satterthwaite's degrees of freedom; the variance over queries counts as known."""
         assert self.variance is not None
         share = self.seed_variance / self.variance if self.variance else 1.0
-        return self.freedom / share**2 if share else math.inf
+        return (self.seeds - 1) / share**2 if share else math.inf
 
     @property
     def effect(self) -> float | None:
@@ -202,13 +186,8 @@ class Difference:
             return None
         query_variance = self.variance - self.seed_variance
         for seeds in range(2, _MOST_SEEDS + 1):
-            needed_variance = self.seed_variance * self.seeds / seeds
-            expected = replace(
-                self,
-                variance=query_variance + needed_variance,
-                seed_variance=needed_variance,
-                freedom=self.freedom * (seeds - 1) / (self.seeds - 1),
-            )
+            needed = self.seed_variance * self.seeds / seeds
+            expected = Difference(self.mean, query_variance + needed, needed, seeds)
             if expected.p < _LEVEL / comparisons:
                 return seeds
         return None
@@ -230,27 +209,21 @@ def _drawn_images(images: int, draws: int) -> tuple[Array, Mapping[str, Any]]:
     return weights, rng.bit_generator.state
 
 
-def resampled(
-    side: Sequence[Queries], other: Sequence[Queries], paired: bool, draws: int = _DRAWS
-) -> Array:
+def resampled(side: Sequence[Queries], other: Sequence[Queries], draws: int = _DRAWS) -> Array:
     """The difference of two sides `(draws,)` in a hierarchical bootstrap: seeds, then images.
 
-    A draw takes n - 1 of the n seeds of a side, because with n seeds the variance of few seeds
-    would be too small by (n - 1) / n (Rao and Wu, 1988). If the sides are `paired`, both have the
-    same drawn seeds. A draw takes as many images as there are, with all their captions. All runs
-    share the drawn images, because all runs rank the same images.
+    A draw takes n - 1 of the n seeds, the same of both sides, because with n seeds the variance of
+    few seeds would be too small by (n - 1) / n (Rao and Wu, 1988). A draw takes as many images as
+    there are, with all their captions. All runs share the drawn images, because all runs rank the
+    same images.
     """
-    rng = np.random.default_rng(0)
-    counts = side[0].counts
+    rng, counts, n = np.random.default_rng(0), side[0].counts, len(side)
     weights, rng.bit_generator.state = _drawn_images(counts.shape[1], draws)
     totals = counts @ weights
-    shares = None
+    shares = rng.multinomial(max(n - 1, 1), [1 / n] * n, draws).T / max(n - 1, 1)
     means = []
     for runs in (side, other):
         values = np.stack([((run.sums @ weights) / totals).sum(0) for run in runs])
-        if shares is None or not paired:
-            n = len(runs)
-            shares = rng.multinomial(max(n - 1, 1), [1 / n] * n, draws).T / max(n - 1, 1)
         means.append((shares * values).sum(0))
     return means[0] - means[1]
 

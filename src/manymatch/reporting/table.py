@@ -192,8 +192,10 @@ class Table(Block):
         first = self._select(i for i in range(len(heads)) if i not in apart)
         return [first, *([replace(others, rows=rows)] if rows else [])]
 
-    def merged(self) -> tuple[list[Column], list[list[str]]]:
-        """Columns and texts, with the columns of a group as one: "1.0 / 2.0"."""
+    def texts(self, merge: bool) -> tuple[list[Column], list[list[str]]]:
+        """Columns and texts; `merge`: with the columns of a group as one: "1.0 / 2.0"."""
+        if not merge:
+            return self.columns, [[cell.markdown for cell in row] for row in self.rows]
         keys = [column.group or str(index) for index, column in enumerate(self.columns)]
         spans = [list(span) for _, span in groupby(range(len(keys)), key=keys.__getitem__)]
         firsts = [self.columns[span[0]] for span in spans]
@@ -203,7 +205,7 @@ class Table(Block):
 
     def to_markdown(self, merge: bool = False) -> list[str]:
         """The lines of the table, with the columns of each group as one if `merge`."""
-        columns, rows = self._columns_and_texts(merge)
+        columns, rows = self.texts(merge)
         rule = ["---:" if column.numeric else "---" for column in columns]
         return [
             f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
@@ -212,17 +214,12 @@ class Table(Block):
 
     def to_latex(self, merge: bool = False) -> str:
         """The table for a paper with the package booktabs."""
-        columns, rows = self._columns_and_texts(merge)
+        columns, rows = self.texts(merge)
         head = [column.heading for column in columns]
         alignment = "".join("r" if column.numeric else "l" for column in columns)
         lines = [" & ".join(map(_latex, cells)) + r" \\" for cells in (head, *rows)]
         begin = [rf"\begin{{tabular}}{{{alignment}}}", r"\toprule", lines[0], r"\midrule"]
         return "\n".join([*begin, *lines[1:], r"\bottomrule", r"\end{tabular}"])
-
-    def _columns_and_texts(self, merge: bool) -> tuple[list[Column], list[list[str]]]:
-        if merge:
-            return self.merged()
-        return self.columns, [[cell.markdown for cell in row] for row in self.rows]
 
 
 _LATEX = {

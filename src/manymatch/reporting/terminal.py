@@ -54,7 +54,7 @@ def show(blocks: Sequence[Block], written: Path | None = None) -> None:
 
 def _parts(table: Table, width: int) -> Iterator[rich_table.Table]:
     """The table in as few parts as fit into `width`. The numbers of a group stand in one column."""
-    columns, texts = table.merged()
+    columns, texts = table.texts(merge=True)
     # A heading is folded only before and after "R@1/5/10".
     heads = [column.heading.replace(" / ", "/") for column in columns]
     rows = [["-" if set(text) <= {"-", "/", " "} else text for text in row] for row in texts]

@@ -47,14 +47,11 @@ class AllResults:
             labels[experiment.name] = labels.get(experiment.name, set()) | own
         return replace(results, claims=read_claims(plans, labels))
 
-    def current(self, kind: type[Kind]) -> list[Kind]:
+    def current(self, kind: type[Kind], outdated: bool = False) -> list[Kind]:
         """The results of a kind, without those that another model made than the evaluated one of
-        the same name."""
-        return [result for result in self._of(kind) if not self._is_outdated(result)]
-
-    def outdated(self, kind: type[Kind]) -> list[Kind]:
-        """The results of a kind that another model made than the evaluated one of the same name."""
-        return [result for result in self._of(kind) if self._is_outdated(result)]
+        the same name, or with `outdated` only those."""
+        results = [result for result in self.kinds.get(kind, ()) if isinstance(result, kind)]
+        return [result for result in results if self._is_outdated(result) == outdated]
 
     @property
     def comparisons(self) -> list[Experiment]:
@@ -93,9 +90,6 @@ class AllResults:
             for kind, results in self.kinds.items()
         }
         return replace(self, runs=[run for run in self.runs if run.dataset == dataset], kinds=kinds)
-
-    def _of(self, kind: type[Kind]) -> list[Kind]:
-        return [result for result in self.kinds.get(kind, ()) if isinstance(result, kind)]
 
     def _is_outdated(self, result: Result) -> bool:
         made_by = getattr(result, "checkpoint_sha256", None)

@@ -18,7 +18,7 @@ from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import Any, NamedTuple
+from typing import Any
 
 from lightning_fabric.plugins.environments import LightningEnvironment
 from torch import distributed
@@ -31,6 +31,8 @@ from manymatch.util.progress import say
 _GRACE = 10.0
 """Seconds in which the first process must end after a helper has failed. It may wait for that
 helper, and no exception ends a wait of NCCL."""
+_Helper = tuple[BaseProcess, Connection]
+"""One helper, and the connection through which it tells its fault."""
 _rank = 0
 """The number of this process among those of the training, 0 for the first; not under `torchrun`."""
 
@@ -86,9 +88,9 @@ def helped(devices: int, train: Callable[[], None]) -> Iterator[None]:
             raise
         finally:
             ended.set()
-            for helper in helpers:
-                helper.process.kill()
-                helper.process.join()
+            for process, _ in helpers:
+                process.kill()
+                process.join()
 
 
 @contextlib.contextmanager
@@ -130,13 +132,6 @@ def _interrupted_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-class _Helper(NamedTuple):
-    """One helper, and the connection through which it tells its fault."""
-
-    process: BaseProcess
-    faults: Connection
-
-
 def _started(rank: int, train: Callable[[], None]) -> _Helper:
     context = multiprocessing.get_context("spawn")
     faults, sender = context.Pipe(duplex=False)
@@ -151,7 +146,7 @@ def _started(rank: int, train: Callable[[], None]) -> _Helper:
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     sender.close()
-    return _Helper(process, faults)
+    return process, faults
 
 
 def _help(rank: int, first: int, faults: Connection, train: Callable[[], None]) -> None:
@@ -176,7 +171,7 @@ def _failure(helpers: Sequence[_Helper], seconds: float) -> Exception | None:
     """What ended the first helper that has failed; None if none fails within `seconds`."""
     deadline = time.monotonic() + seconds
     # The connection of a process breaks before the process has ended.
-    while not (failed := [one for one in helpers if one.process.exitcode]):
+    while not (failed := [one for one in helpers if one[0].exitcode]):
         if time.monotonic() >= deadline:
             return None
         time.sleep(0.1)
@@ -194,7 +189,7 @@ def _failure(helpers: Sequence[_Helper], seconds: float) -> Exception | None:
 
 def _end_with(helpers: Sequence[_Helper], ended: threading.Event) -> None:
     """End this process if a helper fails and the training does not end by itself."""
-    while not any(helper.process.exitcode for helper in helpers):
+    while not any(process.exitcode for process, _ in helpers):
         if ended.wait(1):
             return
     if not ended.wait(_GRACE):

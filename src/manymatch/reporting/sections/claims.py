@@ -78,8 +78,7 @@ class Side:
 
     def less(self, other: "Side") -> Difference:
         """By how much this side exceeds the other. The queries count if both sides know them."""
-        known = all(side.queries.keys() == side.values.keys() for side in (self, other))
-        queries = (self.queries, other.queries) if known else None
+        queries = (self.queries, other.queries) if self.queries and other.queries else None
         return Difference.of(self.values, other.values, queries)
 
 
@@ -101,8 +100,8 @@ class Finding:
         """The numbers: "rsum: dive 260.1 ± 1.2 against vsepp 251.0 ± 2.0 (3 seeds), +9.1 (95%
         interval 5.0 to 13.2)"."""
         better, other = map(self.side_text, (self.better, self.other))
-        counts = {len(self.better.values), len(self.other.values)}
-        seeds = f"{' and '.join(map(str, sorted(counts)))} {'seed' if counts == {1} else 'seeds'}"
+        count = len(self.better.values)
+        seeds = "1 seed" if count == 1 else f"{count} seeds"
         difference = self.difference.text(self.quantity.digits)
         return f"{self.quantity.label}: {better} against {other} ({seeds}), {difference}"
 
@@ -156,7 +155,10 @@ def table(dataset: str, findings: Sequence[Finding]) -> Table:
         [Column(head, numeric=False) for head in heads],
         [
             [
-                Cell(finding.claim, href=_address(dataset, finding)),
+                Cell(
+                    finding.claim,
+                    href=page_address(dataset, "Experiments", f"experiment-{finding.experiment}"),
+                ),
                 Cell(badges=(verdict,)),
                 Cell(finding.quantity.label),
                 Cell(finding.difference.text(finding.quantity.digits)),
@@ -167,10 +169,6 @@ def table(dataset: str, findings: Sequence[Finding]) -> Table:
             for finding, verdict, seeds in decided(findings)
         ],
     )
-
-
-def _address(dataset: str, finding: Finding) -> str:
-    return page_address(dataset, "Experiments", f"experiment-{finding.experiment}")
 
 
 def decided(findings: Sequence[Finding]) -> Iterator[tuple[Finding, Verdict, str]]:

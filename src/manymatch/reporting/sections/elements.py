@@ -31,30 +31,19 @@ _LEAST = 0.05
 
 
 @dataclass(frozen=True)
-class Outline:
-    """A box in percent of the picture, and how strongly it is drawn (0..1)."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    strength: float
-
-
-@dataclass(frozen=True)
 class Look:
     """The attention of one element.
 
     `frame` is the place of the picture in a square of 100 (x, y, width, height). A grid has
     `veils`, each an opacity and the path of the cells with this opacity in a square of `grid`.
-    Boxes have `outlines`.
+    Boxes have `outlines`: x, y, width and height in percent of the picture, and a strength in 0..1.
     """
 
     label: str
     frame: tuple[float, float, float, float]
     grid: int | None
     veils: list[tuple[float, str]]
-    outlines: list[Outline]
+    outlines: list[tuple[float, ...]]
 
 
 def look(image_map: ImageMap, weights: Sequence[float], element: int) -> Look:
@@ -74,9 +63,9 @@ def look(image_map: ImageMap, weights: Sequence[float], element: int) -> Look:
     else:
         for (x1, y1, x2, y2), value in zip(image_map.boxes or [], relative, strict=True):
             if value >= _LEAST:
-                x, y, width, height = (round(100 * n, 1) for n in (x1, y1, x2 - x1, y2 - y1))
-                outlines.append(Outline(x, y, width, height, round(value, 2)))
-        outlines.sort(key=lambda outline: outline.strength)  # the strongest box is on top
+                place = (round(100 * n, 1) for n in (x1, y1, x2 - x1, y2 - y1))
+                outlines.append((*place, round(value, 2)))
+        outlines.sort(key=lambda outline: outline[-1])  # the strongest box is on top
     across, down = (round(100 * side / max(image_map.size), 2) for side in image_map.size)
     label = f"Element {element + 1}: most, {100 * most:.0f}%, at {region}"
     frame = ((100 - across) / 2, (100 - down) / 2, across, down)

@@ -145,14 +145,10 @@ def _mean(sides: Sides) -> tuple[Side, Side]:
 
 
 def _mean_of(sides: Sequence[Side]) -> Side:
-    seeds = [seed for seed in sides[0].values if all(seed in side.values for side in sides)]
-    known = all(seed in side.queries for side in sides for seed in seeds)
+    seeds, known = sides[0].values, all(side.queries for side in sides)
     queries = {
-        seed: Queries(
-            np.mean([side.queries[seed].sums for side in sides], axis=0),
-            sides[0].queries[seed].counts,
-        )
-        for seed in seeds
+        seed: Queries(np.mean([side.queries[seed].sums for side in sides], axis=0), first.counts)
+        for seed, first in sides[0].queries.items()
         if known
     }
     values = {seed: statistics.fmean(side.values[seed] for side in sides) for seed in seeds}
@@ -189,29 +185,26 @@ def closed(name: str, method: Side, sides: Sides, baseline: str) -> str:
     if baseline not in sides or baseline == name:
         return ""
     plain, oracle = sides[baseline]
-    both = method, plain, oracle
-    seeds = [seed for seed in method.values if all(seed in side.values for side in both)]
+    seeds, known = [*method.values], all(side.queries for side in (method, plain, oracle))
     part, whole = (
-        {seed: side.values[seed] - plain.values[seed] for seed in seeds}
-        for side in (method, oracle)
+        [side.values[seed] - plain.values[seed] for seed in seeds] for side in (method, oracle)
     )
-    known = all(seed in side.queries for side in both for seed in seeds)
-    queries: Sequence[Sequence[Queries]] = [
+    queries = [
         [side.queries[seed].less(plain.queries[seed]) for seed in seeds]
         for side in (method, oracle)
         if known
     ]
     if len(seeds) < 2:
         return "one seed"
-    ends = share_interval([*part.values()], [*whole.values()], queries)
+    ends = share_interval(part, whole, queries)
     if ends is None:
         return "the gap may be 0"
-    if statistics.fmean(whole.values()) < 0:
+    gap = statistics.fmean(whole)
+    if gap < 0:
         return "no gap"
     if max(map(abs, ends)) > _MOST:
         return "too few seeds"
-    share = statistics.fmean(part.values()) / statistics.fmean(whole.values())
-    return f"{share:.0%} ({ends[0]:.0%} to {ends[1]:.0%})"
+    return f"{statistics.fmean(part) / gap:.0%} ({ends[0]:.0%} to {ends[1]:.0%})"
 
 
 def share_interval(
@@ -221,12 +214,8 @@ def share_interval(
 
     The interval has all shares s for which `part - s * whole` may have the mean 0 (Fieller, 1954).
 
-    Args:
-        queries: what each query adds to each value of `part`, and of `whole`.
-
-    Returns:
-        The ends; None for a single seed, or if the mean of `whole` may be 0, because any share is
-        then possible.
+    `queries` are what each query adds to each value of `part`, and of `whole`. None for a single
+    seed, or if the mean of `whole` may be 0, because any share is then possible.
     """
     seeds = len(part)
     if seeds < 2:
@@ -235,13 +224,13 @@ def share_interval(
     spreads = [np.cov(values) / seeds]
     if queries:
         none = [run.less(run) for run in queries[0]]
-        spreads.append(np.cov([resampled(runs, none, paired=True) for runs in queries]))
+        spreads.append(np.cov([resampled(runs, none) for runs in queries]))
 
     def may_be_zero(*factors: float) -> bool:
         sign = np.array(factors)
         variances = [float(sign @ spread @ sign) for spread in spreads]
         mean = float(sign @ values.mean(1))
-        difference = Difference(mean, max(variances), variances[0], seeds - 1.0)
+        difference = Difference(mean, max(variances), variances[0], seeds)
         return difference.half_width is None or abs(mean) <= difference.half_width
 
     if may_be_zero(0.0, 1.0):

@@ -45,7 +45,7 @@ def section(results: AllResults) -> list[Block]:
 
 def left_out(results: AllResults, kind: type[Probes] | type[Clusters]) -> list[Block]:
     """A note that names the results of `kind` that another model made than the evaluated one."""
-    outdated = results.outdated(kind)
+    outdated = results.current(kind, outdated=True)
     names = ", ".join(result.preset for result in outdated)
     remedies = " ".join(result.remedy.format(**result.model_dump()) for result in outdated)
     text = f"Not shown, because these models were trained anew since then: {names}. {remedies}"

@@ -1,7 +1,7 @@
 """Methods that embed a sample as several elements: how the elements differ, and which match."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from manymatch.reporting.chart import STYLES, styles
@@ -191,34 +191,25 @@ def _squared(measured: Sequence[tuple[Run, SetMetrics]]) -> Note:
 
 
 def _partners(measured: Sequence[tuple[Run, SetMetrics]]) -> list[Block]:
-    """What single elements reach beside the elements that they match; nothing if no method has sets
-    on both sides."""
-    listed = [
-        f"{run.preset}: "
-        + ", ".join(
-            f"image {element} with text {partner} ({ours:.1f} and {theirs:.1f})"
-            for element, partner, ours, theirs in partners(run.sets.pairs, metrics)
-        )
-        for run, metrics in measured
-        if run.sets and metrics.images and metrics.texts
-    ]
+    """The rsum of each image element alone, and of the text element with the largest mean cosine
+    (MaxMatch, section 4.4); nothing if no method has sets on both sides."""
+    listed = []
+    for run, metrics in measured:
+        if not (run.sets and metrics.images and metrics.texts):
+            continue
+        images, texts, found = metrics.images.rsum_of, metrics.texts.rsum_of, []
+        for number, cosines in enumerate(run.sets.pairs.cosine, start=1):
+            partner = str(1 + max(range(len(cosines)), key=cosines.__getitem__))
+            if (image := str(number)) in images and partner in texts:
+                both = f"{images[image]:.1f} and {texts[partner]:.1f}"
+                found.append(f"image {image} with text {partner} ({both})")
+        listed.append(f"{run.preset}: {', '.join(found)}")
     note = Note(
         "In MaxMatch's table 4 each image element alone has the rsum of one text element alone: "
         "the elements match in pairs. Ours, each image element with the text element that is the "
         f"most similar one on average (rsum of each alone): {'; '.join(listed)}."
     )
     return [note] if listed else []
-
-
-def partners(pairs: ElementPairs, metrics: SetMetrics) -> Iterator[tuple[int, int, float, float]]:
-    """For each image element (from 1): the text element with the largest mean cosine, and the rsum
-    of each of the two alone (MaxMatch, section 4.4)."""
-    assert metrics.images and metrics.texts
-    for element, cosines in enumerate(pairs.cosine, start=1):
-        partner = 1 + max(range(len(cosines)), key=cosines.__getitem__)
-        image_rsum, text_rsum = metrics.images.rsum_of, metrics.texts.rsum_of
-        if str(element) in image_rsum and str(partner) in text_rsum:
-            yield element, partner, image_rsum[str(element)], text_rsum[str(partner)]
 
 
 def plane(name: str, projection: Projection) -> Plane:
