@@ -7,6 +7,8 @@ import yaml
 from made_searches import EPOCHS, LR, SPACE, write_space
 
 from manymatch.config.layout import Layout
+from manymatch.config.names import preset_path
+from manymatch.config.preset import read_preset
 from manymatch.util.errors import ConfigError
 
 pytest.importorskip("optuna")
@@ -65,7 +67,8 @@ def test_a_data_set_without_a_space_is_told_how_to_get_one(checkout):
 def test_every_method_s_preset_lies_inside_of_its_space(dataset):
     space = read_space(Layout(ROOT).search_space(dataset))
     for name in space.methods:
-        one = Search(Layout(ROOT), dataset, name, space, "", "", {})
+        preset = read_preset(preset_path(Layout(ROOT).presets, dataset, name))
+        one = Search(Layout(ROOT), dataset, name, space, "", "", {}, preset)
         domains = space.method_domains(name)
         assert one.first_parameters()[0].keys() >= domains.keys(), name
         options = [domain.options or {} for domain in domains.values()]

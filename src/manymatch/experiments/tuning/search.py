@@ -4,7 +4,7 @@ import contextlib
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from itertools import chain
 from operator import or_
 from pathlib import Path
@@ -56,6 +56,7 @@ class Search:
     """The hash of the same values but the last bits of the features, in which machines differ."""
     inputs: dict[str, str]
     """The hashes of the data that a trial reads."""
+    stated: Preset
 
     @classmethod
     def of(cls, layout: Layout, dataset: str, name: str) -> "Search":
@@ -77,7 +78,8 @@ class Search:
         stated = space.model_dump(mode="json", exclude={"repeats", "starts_from"})
         same = {"preset": preset.model_dump(mode="json"), "space": stated}
         origin = key_of(**same, inputs=portable_inputs(layout, dataset, preset, inputs))
-        search = cls(layout, dataset, name, space, key_of(**same, inputs=inputs), origin, inputs)
+        key = key_of(**same, inputs=inputs)
+        search = cls(layout, dataset, name, space, key, origin, inputs, preset)
         search.check()
         search.first_parameters()
         return search
@@ -100,28 +102,21 @@ class Search:
                 preset = self.preset(reduce(or_, (first | {key: settings}).values()))
             except ConfigError as fault:
                 raise ConfigError(f"{path}: {key}: {fault}") from None
-            if (preset.method, preset.features) != (self._stated.method, self._stated.features):
+            if (preset.method, preset.features) != (self.stated.method, self.stated.features):
                 raise ConfigError(
                     f"{path}: {key}: a search has one method and one kind of features. Write a "
                     "preset for each and tune all of them"
                 )
 
     @property
-    def _path(self) -> Path:
-        return preset_path(self.layout.presets, self.dataset, self.label)
-
-    @cached_property
-    def _stated(self) -> Preset:
-        return read_preset(self._path)
-
-    @property
     def method(self) -> str:
-        return self._stated.method
+        return self.stated.method
 
     def preset(self, settings: Settings) -> Preset:
         """The preset with the settings of the space that all trials have, and with `settings`. A
         key or value that does not fit is a `ConfigError`."""
-        return run_preset(self._path, full_keys(self.space.set | settings, self.method))
+        path = preset_path(self.layout.presets, self.dataset, self.label)
+        return run_preset(path, full_keys(self.space.set | settings, self.method))
 
     def repeated(self, settings: Settings) -> Settings:
         """The settings of a repeat of the trial that has `settings`."""
@@ -132,18 +127,14 @@ class Search:
         label = f"{self.label}, {label}"
         return training_run(self.layout, self.dataset, preset, self.inputs, label)
 
-    def repeat(self, number: int, trial: TunedTrial, turn: int) -> Run:
-        """The training of trial `number` with seed `turn` of the repeats, from 0."""
-        preset = self.preset(self.repeated(trial.settings))
-        preset = preset.model_copy(update={"seed": preset.seed + turn})
-        return self.run(f"trial {number + 1}, seed {preset.seed}", preset)
-
     def repeats(self, trials: Sequence[TunedTrial]) -> Iterator[tuple[int, int, Run]]:
         """For the best trials and each seed: the trial's number, the turn, and the training."""
-        if self.space.repeats:
-            for number in self.best(trials):
-                for turn in range(self.space.repeats.seeds):
-                    yield number, turn, self.repeat(number, trials[number], turn)
+        seeds = self.space.repeats.seeds if self.space.repeats else 0
+        for number in self.best(trials) if seeds else ():
+            preset = self.preset(self.repeated(trials[number].settings))
+            for turn in range(seeds):
+                seeded = preset.model_copy(update={"seed": preset.seed + turn})
+                yield number, turn, self.run(f"trial {number + 1}, seed {seeded.seed}", seeded)
 
     @property
     def database(self) -> Path:
