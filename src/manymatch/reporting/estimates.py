@@ -141,7 +141,8 @@ class Difference:
         seed_variance = statistics.variance([one - two for one, two in pairs]) / len(seeds)
         variance = seed_variance
         if queries is not None:
-            draws = resampled(*([part[seed] for seed in seeds] for part in queries))
+            runs = [[part[seed] for seed in seeds] for part in queries]
+            draws = resampled(runs[0], runs[1])
             variance = max(variance, float(draws.var(ddof=1)))
         spread = math.sqrt(statistics.fmean(map(statistics.variance, both)))
         return cls(mean, variance, seed_variance, len(seeds), spread)
