@@ -37,7 +37,12 @@ def report(reports: Path, plans: Path, presets: Path | None = None) -> list[Run]
         DataError, ConfigError: there is no result, or a file is malformed. The message is one line
             with the file. Earlier outputs then stay as they were.
     """
-    results = replace(read(reports, plans), published=_published(presets) if presets else {})
+    published = {
+        f"presets/{path.parent.name}/{path.name}": validate(Preset, stated, str(path))
+        for path in (sorted(presets.glob("*/*.yaml")) if presets else ())
+        if (stated := read_yaml(path)).get("setting") == "reproduced"
+    }
+    results = replace(read(reports, plans), published=published)
     with working("draw the pages"):
         pages = page.render(results)
     sections = all_sections()
@@ -68,15 +73,6 @@ def report(reports: Path, plans: Path, presets: Path | None = None) -> list[Run]
         for name, text in curve_tables(results.runs).items():
             files.write_text(folder / name, text)
     return results.runs
-
-
-def _published(presets: Path) -> dict[str, Preset]:
-    """The presets with the settings of papers, by their files."""
-    return {
-        f"presets/{path.parent.name}/{path.name}": validate(Preset, stated, str(path))
-        for path in sorted(presets.glob("*/*.yaml"))
-        if (stated := read_yaml(path)).get("setting") == "reproduced"
-    }
 
 
 def read(reports: Path, plans: Path) -> AllResults:

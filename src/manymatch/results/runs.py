@@ -144,18 +144,18 @@ def read_runs(reports: Path) -> list[Run]:
             f"{reports / 'results'}: no results to report. Run 'dvc repro', "
             "or 'manymatch evaluate DATASET PRESET' for a trained model."
         )
-    runs = [_read_run(reports, path.parent.name, path.stem) for path in paths]
+    runs = []
+    for path in paths:
+        dataset, preset = path.parent.name, path.stem
+        folder = reports / "runs" / dataset / preset
+        samples, sets = (folder / f"{name}.json" for name in ("samples", "sets"))
+        run = Run(
+            metrics=Metrics.read(path),
+            provenance=Provenance.read(reports / "provenance" / dataset / f"{preset}.json"),
+            curves=read_curves(reports / "curves" / dataset / preset),
+            samples=Samples.read(samples) if samples.is_file() else None,
+            sets=SetDetails.read(sets) if sets.is_file() else None,
+            folder=folder,
+        )
+        runs.append(run)
     return sorted(runs, key=lambda run: (run.dataset, -run.metrics.rsum, run.preset))
-
-
-def _read_run(reports: Path, dataset: str, preset: str) -> Run:
-    folder = reports / "runs" / dataset / preset
-    samples, sets = (folder / f"{name}.json" for name in ("samples", "sets"))
-    return Run(
-        metrics=Metrics.read(reports / "results" / dataset / f"{preset}.json"),
-        provenance=Provenance.read(reports / "provenance" / dataset / f"{preset}.json"),
-        curves=read_curves(reports / "curves" / dataset / preset),
-        samples=Samples.read(samples) if samples.is_file() else None,
-        sets=SetDetails.read(sets) if sets.is_file() else None,
-        folder=folder,
-    )

@@ -165,25 +165,44 @@ def cost_of(
     """Measure a model that has just embedded `split`, so that the timed code is warm. So many
     `queries` search each gallery of `sizes` images. `parse` is for methods that read scene graphs.
     """
-    method, split_embedded = trained.method, trained.embedded
-    one = slice(0, 1)
+    method, embedded = trained.method, trained.embedded
     texts = (entry.text for stored in samples(trained.shards, split) for entry in stored.captions)
     step = _step(trained, device)
     embedding = seconds(lambda: _embedded(trained, split, device), device)
-    ranking, scaled_from = rank_seconds(method, split_embedded, device, ranking_seconds)
+    ranking, scaled_from = rank_seconds(method, embedded, device, ranking_seconds)
+    # Each caption is sent alone, and the times are medians.
+    captions = _repeated(texts, queries)
+    numbering, score = Numbering(trained.vocabulary), method.t2i_score or method.score
+    graph = method.read_graph or as_parsed
+
+    def encode(entry: CaptionEntry) -> Embeddings:
+        return method.encode_texts(collate_captions([numbering.caption(entry)]).to(device))
+
+    with torch.inference_mode():
+        read = [
+            CaptionEntry("query", caption, graph(parse(caption)) if parse else NO_GRAPH)
+            for caption in captions
+        ]
+        encoded = [encode(entry) for entry in read]
+        encoding = median_seconds(encode, read, device)
+        searching = {}
+        for size in sizes:
+            look = partial(search, score, grown(embedded.images, size))
+            searching[size] = 1000 * median_seconds(look, encoded, device)
+    parsing = 1000 * median_seconds(parse, captions, device) if parse else None
     return Cost(
         name=trained.folder.name,
         method=trained.preset.method,
         setting=setting_of(trained.preset, trained.index),
-        elements=split_embedded.images.vectors.shape[1],
-        size=split_embedded.images.vectors.shape[2],
+        elements=embedded.images.vectors.shape[1],
+        size=embedded.images.vectors.shape[2],
         parameters=sum(parameter.numel() for parameter in method.parameters()),
         multiply_adds=similarity_operations(
-            method.score, split_embedded.images.rows(one), split_embedded.texts.rows(one)
+            method.score, embedded.images.rows(slice(1)), embedded.texts.rows(slice(1))
         ),
         step=step,
         test=TestCost(embedding=embedding, ranking=ranking, scaled_from=scaled_from),
-        query=query_cost(trained, _repeated(texts, queries), sizes, parse, device),
+        query=QueryCost(parse=parsing, encode=1000 * encoding, search=searching),
     )
 
 
@@ -244,34 +263,3 @@ def parser(model: str) -> Parse:
     """A function that parses one caption to its scene graph with the spaCy model `model`."""
     pipeline = load_parser(model)
     return lambda caption: next(graphs(pipeline, [caption], Counter()))
-
-
-def query_cost(
-    trained: EmbeddedModel,
-    captions: Sequence[str],
-    sizes: Sequence[int],
-    parse: Parse | None,
-    device: torch.device,
-) -> QueryCost:
-    """Medians over `captions`, each sent alone; the first three are left out. The embedded images
-    are repeated until they fill galleries of all `sizes`."""
-    method, images = trained.method, trained.embedded.images
-    numbering, score = Numbering(trained.vocabulary), method.t2i_score or method.score
-    graph = method.read_graph or as_parsed
-
-    def encode(entry: CaptionEntry) -> Embeddings:
-        return method.encode_texts(collate_captions([numbering.caption(entry)]).to(device))
-
-    with torch.inference_mode():
-        read = [
-            CaptionEntry("query", caption, graph(parse(caption)) if parse else NO_GRAPH)
-            for caption in captions
-        ]
-        queries = [encode(entry) for entry in read]
-        encoding = median_seconds(encode, read, device)
-        searching = {}
-        for size in sizes:
-            look = partial(search, score, grown(images, size))
-            searching[size] = 1000 * median_seconds(look, queries, device)
-    parsing = 1000 * median_seconds(parse, captions, device) if parse else None
-    return QueryCost(parse=parsing, encode=1000 * encoding, search=searching)

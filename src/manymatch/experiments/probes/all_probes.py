@@ -9,7 +9,6 @@ from typing import Any
 
 from torch import Tensor
 
-from manymatch.batch.numbering import CaptionEntry
 from manymatch.evaluation.ensemble import best_beta, check_entities, reranked, rsum_by_beta
 from manymatch.evaluation.protocols.ranked_split import RankedSplit
 from manymatch.evaluation.protocols.recall import recall_of
@@ -112,7 +111,19 @@ def probe_scores(
         say(f"{target.stem}: no probe, because {graphs} is missing. Run the stage 'scene_graphs'.")
         return
     split = identity["split"]
-    external = External(ranked.ranking, _captions(captions, graphs, split, ranked))
+    captions_of_id = {
+        caption.id: replace(caption, graph=add_verbs(caption.graph))
+        for image in read_images(captions, graphs)
+        if image.split == split
+        for caption in image.captions
+    }
+    try:
+        entries = [captions_of_id[caption_id] for caption_id in ranked.embedded.caption_ids]
+    except KeyError as error:
+        raise DataError(
+            f"{graphs}: no scene graph of the caption {error}. Run the stage 'scene_graphs' again."
+        ) from None
+    external = External(ranked.ranking, entries)
     plain: Probe[Any] = Probe(
         title="Re-ranking by entities",
         about="Another model's scores as they are: re-ranking needs scores of entities too.",
@@ -121,22 +132,6 @@ def probe_scores(
     )
     probes = {"rich_captions": rich_captions(external), "reranking": plain}
     Probes(**identity, probes=ProbesByName.model_validate(probes)).write(target)
-
-
-def _captions(captions: Path, graphs: Path, split: str, ranked: RankedSplit) -> list[CaptionEntry]:
-    images = read_images(captions, graphs)
-    captions_of_id = {
-        caption.id: replace(caption, graph=add_verbs(caption.graph))
-        for image in images
-        if image.split == split
-        for caption in image.captions
-    }
-    try:
-        return [captions_of_id[caption_id] for caption_id in ranked.embedded.caption_ids]
-    except KeyError as error:
-        raise DataError(
-            f"{graphs}: no scene graph of the caption {error}. Run the stage 'scene_graphs' again."
-        ) from None
 
 
 PROBES: dict[str, Callable[[ProbedModel], Probe[Any]]] = {

@@ -211,24 +211,21 @@ def section(results: AllResults) -> list[Block]:
         "Mean ± standard deviation over the seeds, if there are several. The best mean of a column "
         "is underlined. The charts place settings at equal distances, whatever their values."
     )
-    blocks = [block for experiment in results.current(Experiment) for block in _blocks(experiment)]
+    blocks: list[Block] = []
+    for one in results.current(Experiment):
+        blocks += summary(one, f"experiment-{one.name}")
+        blocks += [
+            Folded(beside.title, [beside], "published") for beside in tables_beside(one.name)
+        ]
+        blocks.append(Grid(line_charts(one) or dot_charts(one)))
+        heats = [
+            Grid([Heading(point.label), *pair_heats(pairs, point.label)], "row")
+            for point in ranked_points(one)
+            if (pairs := point.runs[0].pairs) is not None
+        ]
+        if heats:
+            blocks.append(Folded("Which elements match", [Note(PAIRS_NOTE), Grid(heats, "wide")]))
     return [note, *blocks] if blocks else []
-
-
-def _blocks(experiment: Experiment) -> list[Block]:
-    blocks = summary(experiment, f"experiment-{experiment.name}")
-    blocks += [
-        Folded(beside.title, [beside], "published") for beside in tables_beside(experiment.name)
-    ]
-    blocks.append(Grid(line_charts(experiment) or dot_charts(experiment)))
-    heats = [
-        Grid([Heading(point.label), *pair_heats(pairs, point.label)], "row")
-        for point in ranked_points(experiment)
-        if (pairs := point.runs[0].pairs) is not None
-    ]
-    if heats:
-        blocks.append(Folded("Which elements match", [Note(PAIRS_NOTE), Grid(heats, "wide")]))
-    return blocks
 
 
 def line_charts(experiment: Experiment) -> list[Chart]:
