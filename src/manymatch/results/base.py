@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from manymatch.util import files
 from manymatch.util.errors import DataError, first_fault
-from manymatch.util.regular_file import open_regular
+from manymatch.util.regular_file import read_regular
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -46,14 +46,14 @@ class Result(Record):
     def read(cls, path: Path) -> Self:
         """Read and check a file. It is a `DataError` if the file is missing or malformed, or if its
         content belongs to another path: one line with file, key, and how to make the file again."""
-        names = cls._names_in(path)
+        keys = Path(cls.path).with_suffix("").parts
+        parts = path.with_suffix("").absolute().parts[-len(keys) :]
+        # The parts of the path by the names that `cls.path` gives them.
+        pairs = zip(keys, parts, strict=True)
+        names = {key[1:-1]: part for key, part in pairs if key.startswith("{")}
         remedy = cls.remedy.format(**names)
         try:
-            with open_regular(path) as file:
-                content = file.read(_MAX_BYTES + 1)
-            if len(content) > _MAX_BYTES:
-                raise DataError(f"{path}: too large for a result file. {remedy}")
-            result = cls.model_validate_json(content)
+            result = cls.model_validate_json(read_regular(path, _MAX_BYTES))
         except FileNotFoundError:
             raise DataError(f"{path}: the file is missing. {remedy}") from None
         except OSError as error:
@@ -82,15 +82,6 @@ class Result(Record):
     def write(self, path: Path) -> None:
         """Write the file, whole or not at all."""
         files.write_json(path, self.to_json())
-
-    @classmethod
-    def _names_in(cls, path: Path) -> dict[str, str]:
-        """The parts of `path` by the names that `cls.path` gives them."""
-        keys = Path(cls.path).with_suffix("").parts
-        parts = path.with_suffix("").absolute().parts[-len(keys) :]
-        return {
-            key[1:-1]: part for key, part in zip(keys, parts, strict=True) if key.startswith("{")
-        }
 
 
 def _flattened(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:

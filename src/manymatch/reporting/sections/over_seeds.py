@@ -67,7 +67,7 @@ def synthetic(experiment: SyntheticExperiment) -> list[Block]:
     table = Table(experiment.name, columns, rows).filled_columns()
     notes = {
         f"Test R@1 in percent, mean ± standard deviation (standard error) of seeds "
-        f"{_seeds(experiment)}. {COLLAPSED_SEEDS} Med-R: the median rank.": True,
+        f"{', '.join(map(str, experiment.seeds))}. {COLLAPSED_SEEDS} Med-R: the median rank.": True,
         "Published: as the paper prints the number, not run here.": experiment.published,
         "Error of shares: the largest difference, in samples, between a class's share of the "
         "last queue and an equal share. Newton steps: the steps that solve the last queue "
@@ -112,7 +112,7 @@ def sketches(experiment: SketchExperiment) -> list[Block]:
         "Percent, over sketches of classes that are not in the training data; every image of the "
         "class is a positive. mAP@200 divides by the number of positives among the first 200 "
         "images. Ours: mean ± standard deviation (standard error) of seeds "
-        f"{_seeds(experiment)}. {COLLAPSED_SEEDS} {VERDICTS}"
+        f"{', '.join(map(str, experiment.seeds))}. {COLLAPSED_SEEDS} {VERDICTS}"
     )
     table = Table(experiment.name, columns, rows).filled_columns()
     return _blocks(experiment, table, note, values)
@@ -146,10 +146,6 @@ def _blocks(
 def _range(values: Sequence[float]) -> str:
     least, most = min(values), max(values)
     return f"{least:g}" if least == most else f"{least:g} to {most:g}"
-
-
-def _seeds(experiment: SyntheticExperiment | SketchExperiment) -> str:
-    return ", ".join(map(str, experiment.seeds))
 
 
 def _section(

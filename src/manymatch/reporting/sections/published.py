@@ -60,32 +60,27 @@ def comparisons(dataset: str, runs: Sequence[Run]) -> list[Comparison]:
     for result in published_results():
         if result.dataset == dataset:
             settings.setdefault(result.setting, []).append(result)
-    compared = [_comparison(dataset, name, comparable, theirs) for name, theirs in settings.items()]
+    compared = []
+    for setting, theirs in settings.items():
+        keys = sorted({key for result in theirs for key in result.values}, key=_order)
+        ranked = sorted(theirs, key=lambda result: -result.values.get(keys[0], 0.0))
+        title = _TITLES.get((dataset, setting), f"{dataset}, {setting}")
+        columns = [Column(name, numeric=False) for name in ("Method", "From", "On")]
+        for key in keys:
+            parts = key.split(".")
+            group = next((shown for way, shown in WAY_LABELS.items() if way in parts), "")
+            columns.append(Column("PMRP" if parts[0] == "pmrp" else metric(key).label, group))
+        known = [run for run in comparable if run.metrics.numbers().keys() & set(keys)]
+        ours = {mark: [run for run in known if run.provenance.setting == mark] for mark in MARKS}
+        tables = {
+            mark: Table(f"{title}: {mark}", columns, [_our_row(run, keys) for run in same])
+            for mark, same in ours.items()
+            if same
+        }
+        rows = [_their_row(same, keys) for same in _alike(ranked)]
+        published = Table(f"{title}: published results", columns, rows)
+        compared.append(Comparison(setting, title, tables, published, ours))
     return [comparison for comparison in compared if comparison.ours]
-
-
-def _comparison(
-    dataset: str, setting: str, runs: Sequence[Run], theirs: Sequence[PublishedResult]
-) -> Comparison:
-    keys = sorted({key for result in theirs for key in result.values}, key=_order)
-    ranked = sorted(theirs, key=lambda result: -result.values.get(keys[0], 0.0))
-    title = _TITLES.get((dataset, setting), f"{dataset}, {setting}")
-    columns = [Column(name, numeric=False) for name in ("Method", "From", "On")]
-    for key in keys:
-        parts = key.split(".")
-        group = next((shown for way, shown in WAY_LABELS.items() if way in parts), "")
-        label = "PMRP" if parts[0] == "pmrp" else metric(key).label
-        columns.append(Column(label, group))
-    known = [run for run in runs if run.metrics.numbers().keys() & set(keys)]
-    ours = {mark: [run for run in known if run.provenance.setting == mark] for mark in MARKS}
-    tables = {
-        mark: Table(f"{title}: {mark}", columns, [_our_row(run, keys) for run in same])
-        for mark, same in ours.items()
-        if same
-    }
-    rows = [_their_row(same, keys) for same in _alike(ranked)]
-    published = Table(f"{title}: published results", columns, rows)
-    return Comparison(setting, title, tables, published, ours)
 
 
 def _order(key: str) -> tuple[bool, str, int]:
