@@ -1,14 +1,13 @@
 """What every registered method keeps: contract, learning, seeds, settings."""
 
-import inspect
 from dataclasses import replace
 
 import pytest
 import torch
 from small_methods import NAMES, SMALL, UNTRAINED, VARIANTS, WIDTH, encode, losses, settled, train
 
-from manymatch.config.names import method_names, method_titles
-from manymatch.methods import build_method, method_class
+from manymatch.config.names import method_names
+from manymatch.methods import build_method
 from manymatch.util.errors import ConfigError
 
 MATCHING = ("hardest_weight", "contrastive_weight", "caption_weight")
@@ -115,15 +114,6 @@ def test_a_wrong_setting_is_one_line(vocabulary, name, settings, message):
     with pytest.raises(ConfigError, match=message) as caught:
         build_method(name, settings, vocabulary=vocabulary, feature_width=WIDTH)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("name", [*NAMES, *UNTRAINED])
-def test_every_file_is_a_method_that_says_what_it_is(name):
-    kind = method_class(name)
-    assert kind.Settings.model_config["extra"] == "forbid"
-    assert kind.__module__ == f"manymatch.methods.{name}"
-    assert method_titles()[name] == kind.title
-    assert kind.paper.split(", ")[-1] in inspect.getmodule(kind).__doc__
 
 
 def test_every_method_is_tried():

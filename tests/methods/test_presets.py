@@ -71,23 +71,20 @@ def kind_of(value):
 
 
 def kinds():
-    """One preset of those that differ in nothing but numbers and data. Backbones of the hub have
-    tests of their own (test_backbones)."""
+    """One preset of those that differ in nothing but numbers and data, and one of pixels of each
+    method. Backbones of the hub have tests of their own (test_backbones)."""
     first = {}
     for path in PRESETS:
         preset = read_preset(path)
         if preset.model.get("image", {}).get("backbone"):
             continue
+        pixels = preset.features.startswith("pixels")
         groups = [group.match for group in preset.training.parameter_groups]
-        kind = (preset.method, kind_of(small_model(preset)), groups)
-        first.setdefault(json.dumps(kind, sort_keys=True, default=str), path)
-    for path in first.values():
-        pixels = read_preset(path).features.startswith("pixels")
-        yield pytest.param(
-            path,
-            id=f"{path.parent.name}-{path.stem}",
-            marks=[pytest.mark.slow] if pixels else [],
-        )
+        kind = (preset.method, pixels or [kind_of(small_model(preset)), groups])
+        marks = [pytest.mark.slow] if pixels else []
+        case = pytest.param(path, id=f"{path.parent.name}-{path.stem}", marks=marks)
+        first.setdefault(json.dumps(kind, sort_keys=True, default=str), case)
+    return first.values()
 
 
 @pytest.mark.parametrize("path", kinds())

@@ -21,15 +21,3 @@ def test_elements_are_zero_or_scaled_at_random_and_so_are_gradients(share, kind)
     assert max(rows.std(), columns.std()) < 1.3 * (share * (1 - share) / 300) ** 0.5 + 1e-6
     outputs.sum().backward()
     assert torch.equal(inputs.grad, outputs)
-
-
-@pytest.mark.parametrize("shape", [(3, 5), (0, 4), (2**15 + 1,)])
-def test_the_seed_decides_the_mask(shape):
-    dropout, inputs, masks = Dropout(0.5), torch.ones(shape), []
-    for seed in (1, 1, 2):
-        torch.manual_seed(seed)
-        masks.append([dropout(inputs), dropout(inputs)])
-    assert all(torch.equal(one, other) for one, other in zip(*masks[:2], strict=True))
-    if inputs.numel():
-        assert not torch.equal(masks[0][0], masks[0][1])
-        assert not torch.equal(masks[0][0], masks[2][0])
