@@ -154,6 +154,11 @@ def test_learning_rate_follows_the_schedule(epochs, steps, schedule, expected):
     assert factors == pytest.approx(expected)
 
 
+def test_restarts_must_rise():
+    with pytest.raises(ValueError, match="ascending"):
+        Training.model_validate({"schedule": {"restarts": (3, 3)}})
+
+
 def test_average_follows_its_formula():
     torch.manual_seed(0)
     net = Net()

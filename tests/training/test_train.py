@@ -201,6 +201,13 @@ def test_shards_of_other_features_or_too_few_images_are_refused(new_run, tmp_pat
             Run(tmp_path / name / "run", data).train(preset())
 
 
+def test_on_a_terminal_there_is_a_bar(new_run, capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    new_run("run").train(preset(epochs=1))
+    output = capsys.readouterr().err
+    assert "\x1b[" in output and "epoch 1/1: loss" in output
+
+
 @pytest.mark.parametrize("strict", [False, True])
 def test_a_training_uses_the_fraction_and_algorithms_of_its_settings(new_run, monkeypatch, strict):
     """A CPU is always deterministic, so the training asks for the algorithms of a GPU."""
