@@ -4,7 +4,7 @@ import pytest
 from tiny_data import make_data
 
 from manymatch.batch.vocabulary import Vocabulary
-from manymatch.shards import remote
+from manymatch.datasets.fetching import transfer
 
 
 @pytest.fixture(scope="session")
@@ -33,4 +33,4 @@ def vocabulary(tiny):
 def away(tmp_path, monkeypatch, one_thread):
     """A current folder for the cache of shards at a URL, and attempts without pauses."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(remote, "_PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(transfer, "_PAUSES", (0.0, 0.0, 0.0))

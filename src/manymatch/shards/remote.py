@@ -14,7 +14,7 @@ import re
 import shlex
 import subprocess
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -22,17 +22,16 @@ from typing import Any, BinaryIO
 from filelock import FileLock, Timeout
 
 from manymatch.config.layout import Layout
-from manymatch.datasets.fetching.http import LEAST_SPEED, WINDOW, Final, Passing, Stale, opened
+from manymatch.datasets.fetching.http import Answer, Final, Passing, opened
+from manymatch.datasets.fetching.transfer import Expected, fetch
 from manymatch.shards.index import INDEX, NAME, open_shards, read_head
-from manymatch.util.errors import ConfigError, DataError, SourceError, told
+from manymatch.util.errors import ConfigError, DataError, told
 from manymatch.util.files import partial_path, remove, replacing, sha256, storage_errors, write_json
 from manymatch.util.json_file import read_object
 from manymatch.util.progress import say
 from manymatch.util.seal import Seal
 
 _CACHE = Layout().shard_cache
-_PAUSES: tuple[float, ...] = (1, 2, 4, 8, 16)
-"""Seconds between the attempts to get further bytes of a file."""
 _BLOCK = 2**20
 _HEAD_BYTES = 2**26
 """The most bytes of a seal and of an index, which are parsed in memory."""
@@ -55,13 +54,14 @@ def write_head(url: str, folder: Path, cache_bytes: int) -> None:
     """
     with replacing(folder) as head:
         head.mkdir()
-        _download(_address(url, folder, NAME), head / NAME, _HEAD_BYTES)
+        _fetch(_address(url, folder, NAME), head / NAME, Expected(most=_HEAD_BYTES))
         try:
             seal = open_shards(head)
             size = seal.sizes.get(INDEX, _HEAD_BYTES)
             if size >= _HEAD_BYTES:
                 raise DataError(f"{head}: the seal names no {INDEX}, or one that is too large")
-            _download(_address(url, folder, INDEX), head / INDEX, size, seal.hashes[INDEX])
+            expected = Expected(size, seal.hashes[INDEX])
+            _fetch(_address(url, folder, INDEX), head / INDEX, expected)
             index = read_head(head, folder.parent.name, folder.name)
         except DataError as error:
             raise DataError(str(error).replace(str(head), url)) from None
@@ -102,13 +102,9 @@ def open_cached(seal: Seal, name: str, url: str, most: int) -> BinaryIO:
         with contextlib.suppress(DataError, FileNotFoundError):  # another process has fetched it
             return _open(cached, target.name)
         remove(target)
-        unfinished = partial_path(target)
-        _reserve(unfinished, size, most)
-        _download(url, unfinished, size, digest)
-        stream = unfinished.open("rb")
-        with _lock("room"):  # else `_reserve` may see neither of the two names
-            unfinished.replace(target)
-        return stream
+        _reserve(partial_path(target), size, most)
+        _fetch(url, target, Expected(size, digest))
+        return target.open("rb")
 
 
 def _note(folder: Path) -> Path:
@@ -139,7 +135,9 @@ def _reserve(unfinished: Path, size: int, most: int) -> None:
     """Remove the shards that were used longest ago, until there is room for `size` bytes."""
     while True:
         with _lock("room"):
-            matches = [_SHARD.fullmatch(path.name) for path in _CACHE.iterdir()]
+            # Twice, because one look may see neither of the names of a shard that gets finished.
+            paths = {*_CACHE.iterdir()} | {*_CACHE.iterdir()}
+            matches = [_SHARD.fullmatch(path.name) for path in paths]
             others = {_CACHE / match[0]: int(match[1]) for match in matches if match}
             others.pop(unfinished, None)
             excess = size - most + sum(others.values())
@@ -164,73 +162,23 @@ def _last_use(path: Path) -> int:
         return time.time_ns()
 
 
-def _download(url: str, path: Path, size: int, digest: str | None = None) -> None:
-    """Fetch a file of `size` bytes, and go on after the bytes in `path`. Without a hash of the file
-    `size` is a limit, and the download begins anew."""
-    pauses, whole, most = iter(_PAUSES), False, 0
-    while True:
-        held = path.stat().st_size if path.exists() and digest else 0
-        held = held if held <= size else 0
-        whole |= held == 0
-        most = max(most, held)  # a host that begins again and again makes no progress
-        try:
-            with path.open("r+b" if held else "wb") as stream:
-                if held < size:
-                    _fill(stream, url, held, size)
-                if digest and stream.seek(0, os.SEEK_END) < size:
-                    raise Passing(f"connection cut after {stream.tell():,} of {size:,} bytes")
-            if digest in (None, sha256(path)):
-                return
-            remove(path)
-            if whole:
-                raise Final("the content differs from the seal. Write these shards again")
-            most = 0
-        except Final as fault:
-            raise SourceError(f"{url}: {fault}") from None
-        except Passing as fault:
-            if digest and path.stat().st_size >= most + LEAST_SPEED * WINDOW:
-                pauses = iter(_PAUSES)
-            pause = next(pauses, None)
-            if pause is None:
-                raise SourceError(f"{url}: {fault}. Check the network and the URL") from None
-            say(f"{url}: {fault}; trying again in {pause:g} s")
-            time.sleep(pause)
+def _fetch(url: str, target: Path, expected: Expected) -> None:
+    """Fetch a file and compare it with what is expected."""
+    advice = "Check the network and the URL, or write these shards again"
+    fetch([url], target, expected, "shards", opened=_opened, advice=advice, quiet=True)
+    remove(target.with_name(f"{target.name}.json"))  # the note of an unfinished download
 
 
-def _fill(stream: BinaryIO, url: str, start: int, size: int) -> None:
-    """Write the bytes of a file from `start` on; a host without range requests begins at 0."""
-    received, since = 0, time.monotonic()
-    with contextlib.closing(_read(url, start)) as blocks:
-        for position, block in blocks:
-            if position + len(block) > size:
-                raise Final(f"the file has more than the expected {size:,} bytes")
-            if not received:
-                stream.seek(position)
-                stream.truncate()
-            stream.write(block)
-            received += len(block)
-            if (seconds := time.monotonic() - since) > WINDOW:
-                if received < LEAST_SPEED * seconds:
-                    raise Passing(f"only {received:,} bytes in {seconds:.0f} s")
-                received, since = 1, time.monotonic()
-
-
-def _read(url: str, start: int) -> Generator[tuple[int, bytes], None, None]:
-    """The blocks of a file with their positions, from `start` or from 0 on."""
-    with contextlib.ExitStack() as stack:
-        if url.startswith(("http:", "https:")):
-            try:
-                answer = stack.enter_context(opened(url, start, None))
-            except Stale:  # the host does not go on after these bytes
-                answer = stack.enter_context(opened(url, 0, None))
-            start, blocks = answer.start, answer.blocks
-        elif url.startswith("pipe:"):
-            start, blocks = 0, _piped(url.removeprefix("pipe:"))
-        else:
-            blocks = _stored(url, start)
-        for block in blocks:
-            yield start, block
-            start += len(block)
+@contextlib.contextmanager
+def _opened(url: str, start: int, validator: str | None) -> Iterator[Answer]:
+    """The bytes of a file from `start` or from 0 on."""
+    if url.startswith(("http:", "https:")):
+        with opened(url, start, validator) as answer:
+            yield answer
+    elif url.startswith("pipe:"):
+        yield Answer(0, None, None, _piped(url.removeprefix("pipe:")))
+    else:
+        yield Answer(start, None, None, _stored(url, start))
 
 
 def _piped(command: str) -> Iterator[bytes]:

@@ -7,6 +7,7 @@ to. The file itself appears only when it is complete and has the expected size a
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -27,15 +28,19 @@ _ROUNDS_OFFLINE = 3
 _MEBIBYTE = 2**20
 Check = Callable[[Path], None]
 """Reads a file. Raises a `ManyMatchError` if the file is not the expected one or is incomplete."""
+Opener = Callable[[str, int, str | None], AbstractContextManager[http.Answer]]
+"""Requests the bytes of a file, as `http.opened` does."""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What is known about a file beforehand. Without a checksum, `check` reads the file."""
+    """What is known about a file beforehand. Without a checksum, `check` reads the file. `most`:
+    the most bytes of a file of unknown size."""
 
     size: int | None = None
     sha256: str | None = None
     check: Check | None = None
+    most: int | None = None
 
     def fault(self, path: Path) -> str | None:
         """How the file at `path` differs from what is expected, in words; None if it does not."""
@@ -56,11 +61,23 @@ class Expected:
         return None if digest == self.sha256 else f"its sha256 is {digest}, expected {self.sha256}"
 
 
-def fetch(urls: Sequence[str], target: Path, expected: Expected, what: str) -> None:
+def fetch(
+    urls: Sequence[str],
+    target: Path,
+    expected: Expected,
+    what: str,
+    *,
+    opened: Opener = http.opened,
+    advice: str = "Correct the source or name a mirror of it",
+    quiet: bool = False,
+) -> None:
     """Download `target` from the first of `urls` that serves it whole.
 
     Args:
         what: the name of the file in messages.
+        opened: requests a file.
+        advice: what to do if no mirror serves the file.
+        quiet: nothing is said of a download of less than ten seconds.
 
     Raises:
         SourceError: no mirror serves the file. Names the fault of every mirror.
@@ -77,11 +94,10 @@ def fetch(urls: Sequence[str], target: Path, expected: Expected, what: str) -> N
             files.remove(partial)
     mirrors, before = list(urls), _size(partial)
     faults: dict[str, Passing | Final | StorageError] = {}  # the last of every mirror
-    advice = "Correct the source or name a mirror of it"
     for number, pause in enumerate((*_PAUSES, None), start=1):
         for url in tuple(mirrors):
             try:
-                Download(url, target, expected).run()
+                Download(url, target, expected, opened, quiet).run()
                 return
             except (Passing, Final, StorageError) as fault:
                 faults[url] = fault
@@ -107,8 +123,11 @@ def fetch(urls: Sequence[str], target: Path, expected: Expected, what: str) -> N
 class Download:
     """The download of `target` from `url`, and the bytes of an earlier, unfinished one."""
 
-    def __init__(self, url: str, target: Path, expected: Expected) -> None:
+    def __init__(
+        self, url: str, target: Path, expected: Expected, opened: Opener, quiet: bool
+    ) -> None:
         self._url, self._target, self._expected = url, target, expected
+        self._opened, self._quiet = opened, quiet
         self._path = files.partial_path(target)
         self._note = target.with_name(target.name + ".json")
         self._received, self._since = 0, time.monotonic()  # in the present window
@@ -165,7 +184,7 @@ class Download:
         while True:
             before = _size(self._path)
             try:
-                with http.opened(self._url, *self.resume_point()) as answer:
+                with self._opened(self._url, *self.resume_point()) as answer:
                     if not resumed:  # the wait for the first answer has a deadline of its own
                         self._received, self._since = 0, time.monotonic()
                     self._save(answer)
@@ -202,6 +221,8 @@ class Download:
         size, total, name = self._expected.size, answer.total, self._target.name
         if None not in (size, total) and size != total:
             raise Final(f"it has {total} bytes, expected {size}")
+        if total and self._expected.most and total > self._expected.most:
+            raise Final(f"it has {total} bytes, at most {self._expected.most} are expected")
         missing = 0 if total is None else total - answer.start
         require_space(self._target.parent, missing, name)
         with os.fdopen(files.open_partial(self._path), "r+b") as stream:
@@ -209,8 +230,9 @@ class Download:
             stream.seek(answer.start)
             files.write_json(self._note, {"url": self._url, "validator": answer.version})
             steps = None if total is None else -(-missing // _MEBIBYTE)
-            limit = size if total is None else total
-            for _ in track(self._copy(answer, stream), f"{name} (MiB)", total=steps):
+            limit = total or size or self._expected.most
+            steps_done = self._copy(answer, stream)
+            for _ in track(steps_done, f"{name} (MiB)", total=steps, quiet=self._quiet):
                 try:
                     if limit is not None and stream.tell() > limit:
                         raise Final(f"it has more than the expected {limit} bytes")
