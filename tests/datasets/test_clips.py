@@ -130,11 +130,10 @@ FAULTS = [
     ("youcook2", ANNOTATIONS, "{}", f"{ANNOTATIONS}: "),
     ("youcook2", ANNOTATIONS, json.dumps(database()), f"{ANNOTATIONS}: "),
     ("youcook2", ANNOTATIONS, json.dumps(database(annotations=[{"id": 0}])), f"{ANNOTATIONS}: "),
-    ("msrvtt", "MSRVTT_train.csv", "video\nvideo1\n", "train.csv:1: no column 'video_id'"),
-    ("msrvtt", "MSRVTT_train.csv", "", "train.csv:1: no column 'video_id'"),
+    ("msrvtt", "MSRVTT_train.csv", "video\nvideo1\n", "no column video_id"),
+    ("msrvtt", "MSRVTT_train.csv", "", "no column video_id"),
     ("msrvtt", "MSRVTT_train.csv", "video_id\nvideo700\n", "no captions of 'video700'"),
-    ("msrvtt", "MSRVTT_JSFUSION_test.csv", "video_id,sentence\na\n", "test.csv:2: 1 fields"),
-    ("msrvtt", "MSRVTT_JSFUSION_test.csv", 'video_id,sentence\nv,"x" y\n', "not a line of CSV"),
+    ("msrvtt", "MSRVTT_JSFUSION_test.csv", "video_id,sentence\na\n", "Expected 2 columns, got 1"),
     ("msrvtt", "MSRVTT_JSFUSION_test.csv", "video_id,sentence\nvideo1,x\n", "second caption"),
     ("msrvtt", "MSRVTT_data.json", '{"sentences": [{"caption": "a"}]}', "expected 'video_id'"),
     (
@@ -173,5 +172,5 @@ def test_a_lost_file_of_the_raw_folder_is_a_fault(tmp_path, name, lost):
     (tmp_path / "MSRVTT_data.json").write_text('{"sentences": []}')
     for split in {"train", "test"} - {lost}:
         (tmp_path / f"{split}.csv").write_text("")
-    with pytest.raises(FileNotFoundError, match=lost):
+    with pytest.raises((FileNotFoundError, DataError), match=lost):
         list(dataset(name).clips(tmp_path))

@@ -170,7 +170,7 @@ def run_of(path):
 
 
 def rows_of(path):
-    return list(csv_rows(path, ["video_id", "sentence"]))
+    return list(csv_rows(path, "video_id", "sentence"))
 
 
 def sealed_first(read):

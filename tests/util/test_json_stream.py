@@ -7,7 +7,7 @@ import pytest
 
 from manymatch.util import json_stream
 from manymatch.util.errors import DataError
-from manymatch.util.json_stream import elements, is_list, list_elements
+from manymatch.util.json_stream import begins_with, elements, list_elements
 
 VALUE = {
     "info": {"note": '{"b": [1]} \\ " é ☃ 𝄞 \\ud83d \\\\udc00', "b": [0]},
@@ -79,7 +79,7 @@ def test_a_faulty_file_is_one_line(path, monkeypatch, content, words):
 
 def test_a_list_at_the_top(path):
     path.write_text('\ufeff \n[1, {"a": [2]}, null]\n', encoding="utf-8")
-    assert list(list_elements(path)) == [1, {"a": [2]}, None] and is_list(path)
+    assert list(list_elements(path)) == [1, {"a": [2]}, None] and begins_with(path, b"[")
     for content, words in (
         (b'{"a": 1}', "expected a JSON list"),
         (b"[1] 2", r"\[1\]: not valid JSON"),

@@ -28,6 +28,7 @@ from manymatch.datasets.image_files import (
 from manymatch.datasets.karpathy import read_karpathy
 from manymatch.datasets.rows import tab_rows
 from manymatch.util.errors import DataError
+from manymatch.util.json_stream import begins_with
 from manymatch.util.progress import say
 from manymatch.util.text_lines import numbered_lines
 
@@ -92,10 +93,8 @@ class Flickr8k(PublishedDataset):
         download.
         """
         captions = gatherer.one("captions")
-        is_json = False
-        if captions.is_file():  # else `copy_file` says what is wrong
-            with captions.open("rb") as stream:
-                is_json = stream.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+        # `copy_file` says what is wrong with another path.
+        is_json = captions.is_file() and begins_with(captions, b"{")
         copy_file(captions, raw / (KARPATHY if is_json else TOKENS))
         if not is_json:
             gatherer.copy(_LISTS, raw)

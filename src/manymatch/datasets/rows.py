@@ -1,14 +1,15 @@
-"""The rows of published files, each with its position for messages: FILE:LINE or LIST[NUMBER]."""
+"""The rows of published files, each with its position for messages: a line, row or list's number."""
 
-import csv
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
+from manymatch.util.csv_table import read_csv
 from manymatch.util.errors import DataError
 from manymatch.util.json_stream import elements
-from manymatch.util.text_lines import columns as parts_of_line
+from manymatch.util.parquet_file import read_table
 from manymatch.util.text_lines import numbered_lines
 
 
@@ -26,29 +27,22 @@ def tab_rows(path: Path, count: int) -> Iterator[tuple[str, list[str]]]:
         DataError: a line has another number of parts.
     """
     for number, text in numbered_lines(path):
-        where = f"{path}:{number}"
-        yield where, parts_of_line(text, count, where)
+        where, parts = f"{path}:{number}", text.split("\t")
+        if len(parts) != count:
+            raise DataError(
+                f"{where}: expected {count} parts separated by tabs, found {len(parts)}"
+            )
+        yield where, parts
 
 
-def csv_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the position (file:line) and the fields in `columns` of each row of a CSV file.
+def csv_rows(path: Path, *columns: str) -> Iterator[tuple[str, ...]]:
+    """Yield the position (file: row) and the cells in `columns` of each row of a CSV file.
 
     Raises:
-        DataError: the header lacks a column, or a row has another number of fields.
+        DataError: the file is missing or no such table, or lacks a column.
     """
-    header: list[str] | None = None
-    for number, line in chain(numbered_lines(path), [(1, None)]):
-        where = f"{path}:{number}"
-        try:
-            fields = next(csv.reader([line or ""], strict=True), [])
-        except csv.Error as error:
-            raise DataError(f"{where}: not a line of CSV ({error})") from None
-        if header is None:
-            header = fields
-            if missing := [name for name in columns if name not in header]:
-                known = ", ".join(header)
-                raise DataError(f"{where}: no column '{missing[0]}' (columns: {known})")
-        elif line is not None and len(fields) != len(header):
-            raise DataError(f"{where}: {len(fields)} fields, but the header has {len(header)}")
-        elif line is not None:
-            yield where, [fields[header.index(name)] for name in columns]
+    schema = pa.schema([(name, pa.string()) for name in columns])
+    table = read_table(path, schema, "Check the file.", lambda path: read_csv(path, columns))
+    cells = (table[name].to_pylist() for name in columns)
+    for number, row in enumerate(zip(*cells, strict=True), start=1):
+        yield f"{path}: row {number}", *row

@@ -221,11 +221,11 @@ class Msrvtt(VideoDataset):
         for split in ("train", "validation"):
             path = raw / _FILES[split]
             is_given = split == "train" or path.is_file()
-            for where, (video,) in csv_rows(path, ["video_id"]) if is_given else ():
+            for where, video in csv_rows(path, "video_id") if is_given else ():
                 if video not in captions:
                     raise DataError(f"{where}: no captions of '{video}' in {_CAPTIONS}")
                 yield Clip(video, video, split, captions[video])
-        for where, (video, sentence) in csv_rows(raw / _FILES["test"], ["video_id", "sentence"]):
+        for where, video, sentence in csv_rows(raw / _FILES["test"], "video_id", "sentence"):
             yield Clip(video, video, "test", [Line(sentence, where)])
 
 

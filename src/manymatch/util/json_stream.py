@@ -117,10 +117,10 @@ def nested_numbers(path: Path, depth: int) -> Iterator[tuple[tuple[str, ...], fl
     return (element for _, _, element in _read(path, read))
 
 
-def is_list(path: Path) -> bool:
-    """Whether a JSON file begins as a list."""
+def begins_with(path: Path, sign: bytes) -> bool:
+    """Whether a JSON file begins with a sign: `[` is that of a list, `{` that of an object."""
     with open_regular(path) as stream:
-        return stream.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
+        return stream.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(sign)
 
 
 def field(value: Any, key: str, kind: type, where: str) -> Any:

@@ -64,11 +64,3 @@ def _raw_lines(path: Path, encoding: str | None) -> Iterator[bytes]:
             raise DataError(
                 f"{path}: damaged or cut off ({error}). Download the file again"
             ) from None
-
-
-def columns(text: str, count: int, where: str) -> list[str]:
-    """The `count` parts of a line, which are separated by tabs."""
-    parts = text.split("\t")
-    if len(parts) != count:
-        raise DataError(f"{where}: expected {count} parts separated by tabs, found {len(parts)}")
-    return parts

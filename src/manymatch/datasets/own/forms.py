@@ -22,7 +22,7 @@ from manymatch.datasets.own.readers import (
 from manymatch.datasets.own.record import Record
 from manymatch.datasets.own.table import ENDINGS, Columns, NoColumns, misfit, read_tables
 from manymatch.util.errors import ConfigError, DataError, SourceError
-from manymatch.util.json_stream import MissingList, is_list
+from manymatch.util.json_stream import MissingList, begins_with
 from manymatch.util.regular_file import PICTURES
 
 Format = Literal["table", "beside", "coco", "karpathy", "tars"]
@@ -212,7 +212,7 @@ def _kind(path: Path, columns: Columns) -> tuple[Format | None, bool]:
     if path.name.lower().endswith(_TARS):
         return "tars", has_captions(path)
     ending = path.suffix.lower()
-    if ending == ".json" and not is_list(path):
+    if ending == ".json" and not begins_with(path, b"["):
         named = next((form for name, form in _NAMES.items() if path.match(name)), None)
         try:
             form = form_of_object(path)
