@@ -12,8 +12,7 @@ from ruamel.yaml.error import CommentMark
 from ruamel.yaml.scalarstring import SingleQuotedScalarString
 from ruamel.yaml.tokens import CommentToken
 
-from manymatch.config.strict import YamlFault, parse, read_yaml
-from manymatch.util.errors import ConfigError
+from manymatch.config.strict import YamlFault, group_at, parse, read_yaml
 
 _LONGEST_LINE = 2**20
 """No line of a file is broken."""
@@ -70,10 +69,7 @@ def _quoted(setting: Any) -> Any:
 
 
 def _put(value: Any, path: list[str], setting: Any, where: str) -> None:
-    for part in path[:-1]:
-        value = value.setdefault(part, {})
-        if not isinstance(value, dict):
-            raise ConfigError(f"{where}: '{part}' is a value, not a group of settings")
+    value = group_at(value, path[:-1], where)
     old = value.get(path[-1], value)
     if isinstance(setting, dict) and setting and isinstance(old, CommentedMap) and old:
         setting = CommentedMap(setting)

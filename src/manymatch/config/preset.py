@@ -15,8 +15,7 @@ import yaml
 from pydantic import AfterValidator, Field
 
 from manymatch.config.names import ModelPath, Name
-from manymatch.config.strict import Strict, read_yaml, validate
-from manymatch.util.errors import ConfigError
+from manymatch.config.strict import Strict, group_at, read_yaml, validate
 
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
 Positive = Annotated[float, Field(gt=0.0)]
@@ -253,7 +252,8 @@ def read_preset(
         return validate(Preset, stated, str(path))
     value = copy.deepcopy(stated)
     for key, setting in copy.deepcopy(overrides).items():  # a key may lie in another key's group
-        _set(value, key.split("."), setting, f"{path}: {key}")
+        *groups, last = key.split(".")
+        group_at(value, groups, f"{path}: {key}")[last] = setting
     changed = validate(Preset, value, str(path))
     stated_setting = setting_after(validate(Preset, stated, str(path)), changed, whole_model)
     return changed.model_copy(update={"setting": stated_setting})
@@ -288,11 +288,3 @@ def _results(preset: Preset) -> Preset:
     unset = {key: Training.model_fields[key].default for key in machine}
     training = preset.training.model_copy(update=unset)
     return preset.model_copy(update={"seed": 0, "training": training, "model": {}})
-
-
-def _set(value: dict[str, Any], path: list[str], setting: Any, where: str) -> None:
-    for part in path[:-1]:
-        value = value.setdefault(part, {})
-        if not isinstance(value, dict):
-            raise ConfigError(f"{where}: '{part}' is a value, not a group of settings")
-    value[path[-1]] = setting

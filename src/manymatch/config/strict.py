@@ -85,6 +85,16 @@ def _number_fault(value: Any, result: Any) -> str | None:
     return next(filter(None, (_number_fault(*pair) for pair in pairs)), None)
 
 
+def group_at(value: Any, path: list[str], where: str) -> Any:
+    """The group of settings at `path` in `value`, made if it is missing; a `ConfigError` names
+    `where` if the path leads through a value."""
+    for part in path:
+        value = value.setdefault(part, {})
+        if not isinstance(value, dict):
+            raise ConfigError(f"{where}: '{part}' is a value, not a group of settings")
+    return value
+
+
 def validate(model: type[Settings], value: Any, where: str) -> Settings:
     """`value` as `model`.
 

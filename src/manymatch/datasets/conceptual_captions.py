@@ -156,13 +156,8 @@ def _suffix(name: str) -> str:
 
 
 def _read_sample(key: str, files: Mapping[str, Path]) -> tuple[Path, str]:
-    """Return the image file, after decoding it once as a check, and the caption in single spaces.
-
-    The caption is the text of KEY.txt, or without that file the `caption` in KEY.json.
-
-    Raises:
-        _Unusable: a file is missing or damaged, or the image was not downloaded.
-    """
+    """Return the image file, after decoding it once as a check, and the caption in single spaces:
+    the text of KEY.txt, or without that file the `caption` in KEY.json."""
     if not key.isprintable() or len(key.split()) != 1:
         raise _Unusable("a key that is not one printable word")
     image = next((files[suffix] for suffix in _IMAGES if suffix in files), None)

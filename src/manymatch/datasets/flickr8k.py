@@ -170,9 +170,6 @@ def _read_tokens(raw: Path) -> list[Image]:
 
     Captions of images in no list are left out and counted: the published token file has captions
     for 91 images without a split and for a file (`...jpg.1`) that does not exist.
-
-    Raises:
-        DataError: an image in a list has no caption.
     """
     captions: defaultdict[str, list[tuple[int, str, str]]] = defaultdict(list)
     for where, (key, caption) in tab_rows(raw / TOKENS, 2):

@@ -1,4 +1,4 @@
-"""The rows of published files, each with its position for messages: a line, row or list's number."""
+"""The rows of published files, each with its position for messages."""
 
 from collections.abc import Iterator
 from pathlib import Path

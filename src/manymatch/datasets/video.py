@@ -64,11 +64,8 @@ class VideoDataset(PublishedDataset):
 
 
 def _add_validation(clips: Sequence[Clip]) -> Sequence[Clip]:
-    """Return `clips` with a validation split.
-
-    If there is none, every 20th training video is held out whole, so that no validation video is
-    trained on.
-    """
+    """Return `clips` with a validation split. If there is none, every 20th training video is held
+    out whole, so that no validation video is trained on."""
     if any(clip.split == "validation" for clip in clips):
         return clips
     videos = list(dict.fromkeys(clip.video for clip in clips if clip.split == "train"))

@@ -33,11 +33,6 @@ class HubBackbone(Backbone):
     full_size = True
 
     def __init__(self, model: HubModel, settings: Extraction) -> None:
-        """`settings`: output, grid, layer, size and geometry of the features.
-
-        Raises:
-            ConfigError: the model has no such output, or the probe refuses the model.
-        """
         self._recipe = recipe = read_recipe(model.folder, settings.size, settings.geometry)
         with vision_model.model_faults(model.name, recipe):
             vision_model.cut_layers(vision_model.vision_tower(model.network), settings.layer)

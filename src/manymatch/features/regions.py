@@ -63,11 +63,6 @@ class DetectedRegions(LocatingBackbone):
     """Regions are the picture and the boxes of a detector."""
 
     def __init__(self, model: HubModel, inner: Backbone, settings: Extraction) -> None:
-        """`settings`: score, overlap and number of the regions.
-
-        Raises:
-            ConfigError: pictures cannot be prepared for the detector, or its outputs are unknown.
-        """
         self._recipe = recipe = picture_recipe.read_processor(model.folder, _detector_recipe)
         self._detector = HubDetector(model, recipe).eval().requires_grad_(False)
         self._fewest, most = settings.regions

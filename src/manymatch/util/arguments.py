@@ -143,12 +143,8 @@ def _other_range(value: object, positive: bool) -> str | None:
 def _other_shape(
     value: object, shapes: list[_Shape], sizes: dict[str, int], alone: bool
 ) -> str | None:
-    """What is wrong with the shape of a tensor or of a pair of tensors; None if nothing is.
-
-    Args:
-        sizes: the sizes of axes in the arguments before, which gets those of `value`.
-        alone: the value has nothing in common with the arguments before.
-    """
+    """What is wrong with the shape of a tensor or of a pair of tensors; None if nothing is. `sizes`
+    of axes in the arguments before gets those of `value`, unless the value stands `alone`."""
     known = {} if alone else sizes
     tensors = value if isinstance(value, tuple | list) else [value]
     for one, axes in zip(tensors, shapes, strict=True):

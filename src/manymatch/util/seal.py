@@ -138,12 +138,11 @@ def sealed(
             files = {
                 name: path for name, path in below if path.is_file() and name not in (NAME, *loose)
             }
-        content: dict[str, Any] = {"version": _VERSION, "files": {}, "code": "", "inputs": {}}
+        facts = {}
         for name, path in files.items():
-            hashed = (known or {}).get(name) or sha256(path)
-            content["files"][name] = {"bytes": path.stat().st_size, "sha256": hashed}
+            facts[name] = path.stat().st_size, (known or {}).get(name) or sha256(path)
             sync(path)
-        content[_OWN] = content_hash(content)
+        content = _content(facts)
         replaced = target.is_file() and not folder
         if replaced:
             # A kill from here on leaves a file without a seal, never one with another file's seal.
@@ -158,12 +157,14 @@ def write_seal(folder: Path, files: Mapping[str, tuple[int, str]]) -> None:
     """Write a seal to `folder` of the files there, and of `files` that lie elsewhere, with their
     bytes and their SHA-256."""
     here = {path.name: (path.stat().st_size, sha256(path)) for path in folder.iterdir()}
-    facts = {
-        name: {"bytes": size, "sha256": digest}
-        for name, (size, digest) in sorted({**files, **here}.items())
-    }
+    write_json(folder / NAME, _content(dict(sorted({**files, **here}.items()))))
+
+
+def _content(files: Mapping[str, tuple[int, str]]) -> dict[str, Any]:
+    """The content of a seal of `files` with their bytes and their SHA-256."""
+    facts = {name: {"bytes": size, "sha256": digest} for name, (size, digest) in files.items()}
     content: dict[str, Any] = {"version": _VERSION, "files": facts, "code": "", "inputs": {}}
-    write_json(folder / NAME, content | {_OWN: content_hash(content)})
+    return content | {_OWN: content_hash(content)}
 
 
 def open_sealed(path: Path, remedy: str, whole_bytes: int | None = WHOLE_BYTES) -> Seal:
@@ -210,36 +211,24 @@ def _read(path: Path, remedy: str, seal_file: Path, state: State) -> Seal:
         content = read_object(seal_file)
         if content.pop(_OWN, None) != content_hash(content) or content["version"] != _VERSION:
             raise ValueError("its content does not have its hash")
-        stored = {_checked_name(name): facts for name, facts in content["files"].items()}
-        return Seal(
-            path,
-            {name: _checked_size(facts["bytes"]) for name, facts in stored.items()},
-            {name: _checked_hash(facts["sha256"]) for name, facts in stored.items()},
-            remedy,
-        )
+        facts = {name: _checked(name, stored) for name, stored in content["files"].items()}
+        sizes = {name: size for name, (size, _) in facts.items()}
+        return Seal(path, sizes, {name: digest for name, (_, digest) in facts.items()}, remedy)
     except DataError as error:
         raise DataError(f"{error}. {remedy}") from None
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise DataError(f"{seal_file}: damaged or no seal ({error}). {remedy}") from None
 
 
-def _checked_name(name: str) -> str:
-    parts = PurePosixPath(name).parts
+def _checked(name: str, facts: Mapping[str, Any]) -> tuple[int, str]:
+    """The bytes and the SHA-256 of a file, whose name and hash become names of files elsewhere.
+    JSON has numbers such as 1e999 and true in the place of whole numbers."""
+    parts, size, digest = PurePosixPath(name).parts, facts["bytes"], facts["sha256"]
     name.encode()  # half a character is a `ValueError`
     if not parts or ".." in parts or name.startswith("/") or "\0" in name:
         raise ValueError(f"the name {name[:60]!a}")
-    return name
-
-
-def _checked_size(size: int) -> int:
-    """JSON has numbers such as 1e999 and true in the place of whole numbers."""
     if type(size) is not int or size < 0:
         raise ValueError(f"the size {size!r:.70}")
-    return size
-
-
-def _checked_hash(sha256: str) -> str:
-    """Hashes become names of files in the cache of shards, so other texts are refused."""
-    if not re.fullmatch(r"[0-9a-f]{64}", sha256):
-        raise ValueError(f"the hash {sha256[:70]!a}")
-    return sha256
+    if not re.fullmatch(r"[0-9a-f]{64}", digest):
+        raise ValueError(f"the hash {digest[:70]!a}")
+    return size, digest

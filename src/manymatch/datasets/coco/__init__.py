@@ -207,10 +207,8 @@ def _collect_captions(gatherer: gather.Gatherer, raw: Path) -> None:
 
 
 def _copy_annotations(sources: list[Path], kind: str, target: Path) -> None:
-    """Copy the files `KIND_*.json`, given as files or archives, below the folder `target`.
-
-    Each source gets a folder of its own, because two files may have the same name.
-    """
+    """Copy the files `KIND_*.json`, given as files or archives, to folders below `target`: two
+    files may have the same name."""
     target.mkdir()
     for number, source in enumerate(sources):
         folder = target / str(number)

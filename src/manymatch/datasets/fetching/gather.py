@@ -64,18 +64,7 @@ class Gatherer:
     def _search(self, folder: Path) -> None:
         """Note the files of the folder that have their usual names."""
         for key, choices in self._dataset.usual.items():
-            hits = [
-                sorted(folder.glob(choice))
-                if isinstance(choice, str)
-                else [folder / name for name in choice]
-                for choice in choices
-            ]
-            hits = [
-                hit
-                for hit, choice in zip(hits, choices, strict=True)
-                if hit and (isinstance(choice, str) or all(path.exists() for path in hit))
-            ]
-            if hits:
+            if hits := list(filter(None, (_found(folder, choice) for choice in choices))):
                 best = max(hits, key=lambda hit: all(map(self._dataset.has_all, hit)))
                 self._sources[key] = [Source(url=str(path)) for path in best]
 
@@ -136,6 +125,14 @@ class Gatherer:
         for key, name in names.items():
             if key not in optional or self.has(key):
                 copy_file(self.one(key), raw / name)
+
+
+def _found(folder: Path, choice: str | tuple[str, ...]) -> list[Path]:
+    """The files of a pattern, or all files with these names."""
+    if isinstance(choice, str):
+        return sorted(folder.glob(choice))
+    paths = [folder / name for name in choice]
+    return paths if all(path.exists() for path in paths) else []
 
 
 class PublishedDataset(Dataset):

@@ -176,8 +176,7 @@ class Download:
     def _fill(self) -> bool:
         """Fill the partial file. Connects again as long as every connection brings new bytes.
 
-        Returns:
-            Whether the bytes may be of more than one version of the file.
+        Returns whether the bytes may be of more than one version of the file.
         """
         resumed = changed_before = False
         name = self._target.name
