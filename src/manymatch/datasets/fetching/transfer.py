@@ -150,58 +150,49 @@ class Download:
         return (_size(self._path) if version or self._expected.sha256 else 0), version
 
     def run(self) -> None:
-        """Download the file, and compare it with what is expected.
+        """Download the file, and compare it with what is expected. Connects again as long as every
+        connection brings new bytes.
 
         Raises:
             Passing, Final: this mirror does not serve the file.
             StorageError: the disk is too small.
         """
+        resumed = again = False
         with files.storage_errors(self._target):
-            for _ in range(2):
-                resumed = self._fill()
-                fault = self._expected.fault(self._path)
-                if fault is None:
-                    self._path.replace(self._target)
-                    return
-                self._remove()
-                if not resumed:
-                    raise Final(fault)
-            # Each time the file was resumed and may mix the bytes of two versions.
-            raise Passing(fault)
+            while True:
+                before = _size(self._path)
+                try:
+                    with self._opened(self._url, *self.resume_point()) as answer:
+                        if not resumed:  # the wait for the first answer has a deadline of its own
+                            self._received, self._since = 0, time.monotonic()
+                        self._save(answer)
+                    fault = self._expected.fault(self._path)
+                    if fault is None:
+                        self._path.replace(self._target)
+                        return
+                    if not (answer.start or resumed):
+                        self._remove()
+                        raise Final(fault)
+                except Stale:
+                    fault = "the file has changed on the server"
+                except Passing as cut:
+                    size = _size(self._path)
+                    if size <= before:
+                        raise
+                    say(f"{self._target.name}: {cut}; continuing after {size} bytes")
+                    resumed = True
+                    time.sleep(_PAUSES[0])
+                    self._count(0)
+                    continue
+                self._remove()  # the bytes may be of two versions of the file
+                if again:  # several hosts behind one name may have different versions
+                    raise Passing(f"{fault}, each time")
+                say(f"{self._target.name}: {fault}; starting again")
+                resumed, again = False, True
 
     def _remove(self) -> None:
         files.remove(self._path)
         files.remove(self._note)
-
-    def _fill(self) -> bool:
-        """Fill the partial file. Connects again as long as every connection brings new bytes.
-
-        Returns whether the bytes may be of more than one version of the file.
-        """
-        resumed = changed_before = False
-        name = self._target.name
-        while True:
-            before = _size(self._path)
-            try:
-                with self._opened(self._url, *self.resume_point()) as answer:
-                    if not resumed:  # the wait for the first answer has a deadline of its own
-                        self._received, self._since = 0, time.monotonic()
-                    self._save(answer)
-                    return answer.start > 0 or resumed
-            except Stale:
-                self._remove()
-                if changed_before:  # several hosts behind one name may have different versions
-                    raise Passing("the file differs each time") from None
-                say(f"{name}: the file has changed on the server; starting again")
-                changed_before = True
-            except Passing as fault:
-                size = _size(self._path)
-                if size <= before:
-                    raise
-                say(f"{name}: {fault}; continuing after {size} bytes")
-                resumed = True
-                time.sleep(_PAUSES[0])
-                self._count(0)
 
     def _count(self, received: int) -> None:
         """Count bytes of all connections. A server that is too slow over a window is `Passing`."""
