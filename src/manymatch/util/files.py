@@ -168,11 +168,6 @@ def is_own(path: Path) -> bool:
     return stat.S_ISREG(state.st_mode) and state.st_nlink == 1
 
 
-def open_partial(partial: Path) -> int:
-    """The descriptor of a temporary file for reading and writing. No link is followed."""
-    return os.open(partial, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-
-
 def sync(path: Path) -> None:
     """Wait until the content of a file is on the disk."""
     with path.open("rb") as stream:

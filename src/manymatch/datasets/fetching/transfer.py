@@ -215,7 +215,9 @@ class Download:
             raise Final(f"it has {total} bytes, at most {self._expected.most} are expected")
         missing = 0 if total is None else total - answer.start
         require_space(self._target.parent, missing, name)
-        with os.fdopen(files.open_partial(self._path), "r+b") as stream:
+        # No link with the temporary name is followed.
+        opened = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        with os.fdopen(opened, "r+b") as stream:
             stream.truncate(answer.start)
             stream.seek(answer.start)
             files.write_json(self._note, {"url": self._url, "validator": answer.version})
