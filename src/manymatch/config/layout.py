@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -26,38 +27,37 @@ class ResultFiles:
         return cls(*(folder / name for name in names))
 
 
+class _Place(NamedTuple):
+    """A file or folder with a fixed path below the root of a `Layout`."""
+
+    path: str
+
+    def __get__(self, layout: "Layout", owner: type) -> Path:
+        return layout.root / self.path
+
+
 @dataclass(frozen=True)
 class Layout:
     """The folders of a checkout, relative to its root (`dvc.yaml` names the same paths)."""
 
     root: Path = Path()
 
-    @property
-    def params(self) -> Path:
-        return self.root / "params.yaml"
-
-    @property
-    def presets(self) -> Path:
-        return self.root / "presets"
-
-    @property
-    def reports(self) -> Path:
-        return self.root / "reports"
-
-    @property
-    def plans(self) -> Path:
-        """The files that describe experiments."""
-        return self.root / "experiments"
-
-    @property
-    def plots_page(self) -> Path:
-        """The page that `dvc plots show` fills."""
-        return self.root / ".dvc" / "plots.html"
-
-    @property
-    def code(self) -> Path:
-        """The hashes of the code that each stage can reach."""
-        return self.root / "data" / "code"
+    params = _Place("params.yaml")
+    presets = _Place("presets")
+    reports = _Place("reports")
+    plans = _Place("experiments")
+    """The files that describe experiments."""
+    plots_page = _Place(".dvc/plots.html")
+    """The page that `dvc plots show` fills."""
+    code = _Place("data/code")
+    """The hashes of the code that each stage can reach."""
+    shard_cache = _Place("data/cache")
+    """Shards that were fetched from URLs; no stage's output."""
+    indexes = _Place("data/indexes")
+    """The indexes of pictures or captions (`search.index`), each in a folder of its name."""
+    production = _Place("production.json")
+    """The versions of models that were promoted (`model.versions`)."""
+    models = _Place("models")
 
     def raw(self, dataset: str) -> Path:
         return self.root / "data" / "raw" / dataset
@@ -84,28 +84,9 @@ class Layout:
     def shards(self, dataset: str, features: str) -> Path:
         return self.root / "data" / "shards" / dataset / features
 
-    @property
-    def shard_cache(self) -> Path:
-        """Shards that were fetched from URLs; no stage's output."""
-        return self.root / "data" / "cache"
-
-    @property
-    def indexes(self) -> Path:
-        """The indexes of pictures or captions (`search.index`), each in a folder of its name."""
-        return self.root / "data" / "indexes"
-
     def parts(self, output: Path) -> Path:
         """The parts of a stage's `output`, made on several machines; no stage's output."""
         return self.root / "data" / "parts" / output.relative_to(self.root / "data")
-
-    @property
-    def production(self) -> Path:
-        """The versions of models that were promoted (`model.versions`)."""
-        return self.root / "production.json"
-
-    @property
-    def models(self) -> Path:
-        return self.root / "models"
 
     def model(self, dataset: str, preset: str) -> Path:
         return self.models / dataset / preset
