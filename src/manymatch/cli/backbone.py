@@ -14,6 +14,8 @@ from manymatch.config.names import preset_path
 from manymatch.config.params import Extraction, Params
 from manymatch.config.preset import Preset, read_preset
 from manymatch.config.strict import Strict, parse, read_yaml, validate
+from manymatch.datasets import DATASETS
+from manymatch.methods import check_model, method_class
 from manymatch.util.errors import ConfigError, nearest
 from manymatch.util.files import write_text, write_through
 from manymatch.util.progress import say
@@ -99,8 +101,6 @@ class Backbone(Strict):
 
 
 def _fields(preset: Preset) -> dict[str, Any]:
-    from manymatch.methods import method_class
-
     return method_class(preset.method).Settings.model_fields
 
 
@@ -161,8 +161,6 @@ def backbone(
     params.yaml. A preset of another data set may be the start: coco/msrm_resnet152_bigru.
     """
     from manymatch.config.edit import edited
-    from manymatch.datasets import DATASETS
-    from manymatch.methods import check_model
 
     params, network = project.params(), read_backbone(name)
     known = {*DATASETS, *params.sources}

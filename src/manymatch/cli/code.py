@@ -7,11 +7,13 @@ from contextlib import suppress
 
 import typer
 
+from manymatch import methods
 from manymatch.cli import project
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.config.params import Extraction, Indexed, Params
 from manymatch.evaluation.protocols import protocol_modules
+from manymatch.util import files
 from manymatch.util.errors import ConfigError
 from manymatch.util.progress import say
 
@@ -25,7 +27,6 @@ _RECORDED = "manymatch.config.params:Evaluation", "manymatch:__version__"
 @writes(LAYOUT.code)
 def code() -> None:
     """Write the hashes of the code that each stage can reach: data/code."""
-    from manymatch.util import files
     from manymatch.util.code_hash import installed
 
     stages = entries_by_stage(project.params())
@@ -114,6 +115,4 @@ def _index_stage(params: Params, index: Indexed) -> list[str]:
 
 
 def _method(dataset: str, preset: str) -> str:
-    from manymatch import methods
-
     return methods.entry_point(project.preset(dataset, preset).method)

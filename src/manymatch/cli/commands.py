@@ -35,6 +35,7 @@ from manymatch.cli import (
 )
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
+from manymatch.util import files
 from manymatch.util.errors import ConfigError, ManyMatchError, memory_fault
 from manymatch.util.files import fault_number, storage_error
 from manymatch.util.parent import end_with_dvc
@@ -128,7 +129,6 @@ def plots_page() -> None:
     'dvc config --local plots.html_template plots.html' makes DVC use the page.
     """
     from manymatch.reporting.report import offline_page
-    from manymatch.util import files
 
     files.write_text(LAYOUT.plots_page, offline_page())
 

@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from manymatch import datasets
 from manymatch.cli import project
 from manymatch.cli.options import DatasetName, FeaturesName, PartName
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.config.params import checked_url
+from manymatch.datasets import kind
+from manymatch.datasets.base import parser_of
 from manymatch.util.errors import ConfigError
-from manymatch.util.parts import Parts
+from manymatch.util.files import sha256
+from manymatch.util.parts import Parts, identity_of
 from manymatch.util.seal import seal_path
 
 if TYPE_CHECKING:
@@ -41,7 +45,6 @@ def download(dataset: DatasetName) -> None:
 def captions(dataset: DatasetName) -> None:
     """Write the caption table, the training vocabulary and the judged pairs: data/captions."""
     from manymatch.datasets import captions as stage
-    from manymatch.datasets import kind
 
     params = project.params()
     stage.write_captions(
@@ -88,8 +91,6 @@ def features(
 
 def _captions(dataset: str) -> Path:
     """The caption table; without it, an unknown data set is a `ConfigError`."""
-    from manymatch import datasets
-
     table = LAYOUT.captions(dataset)
     if not table.is_file():
         settings = project.params().sources.get(dataset, {})
@@ -107,7 +108,6 @@ def scene_graphs(
     part: PartName = None,
 ) -> None:
     """Parse captions into scene graphs with spaCy: data/scene_graphs/DATASET.parquet."""
-    from manymatch.datasets.base import parser_of
     from manymatch.scene_graphs import parse as stage
 
     settings = project.params().scene_graphs
@@ -190,8 +190,6 @@ def _part_at_url(dataset: str, features: str, part: str, url: str) -> None:
     from manymatch.features.store import FeatureStore
     from manymatch.shards.remote_writing import Place, make_part
     from manymatch.util.code_hash import code_hash
-    from manymatch.util.files import sha256
-    from manymatch.util.parts import identity_of
 
     params, folder = project.params(), LAYOUT.shards(dataset, features)
     inputs, entries = _shard_inputs(dataset, features), ["manymatch.shards.write"]

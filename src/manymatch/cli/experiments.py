@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from manymatch import datasets
 from manymatch.cli import project
 from manymatch.cli.options import (
     DatasetName,
@@ -19,6 +20,7 @@ from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.config.names import checked_name
 from manymatch.util.errors import ConfigError
+from manymatch.util.packages import extra, package_folder
 
 commands = typer.Typer()
 
@@ -161,7 +163,6 @@ def tune(
     """
     from manymatch.reporting.sections.tuning import table
     from manymatch.reporting.terminal import show
-    from manymatch.util.packages import extra, package_folder
 
     project.require_project()
     package_folder("optuna", extra("tuning"), "set the settings of the preset by hand")
@@ -248,7 +249,6 @@ def efficiency(
     about a minute, SCAN a few. The times are those of this machine: run nothing
     else on it meanwhile.
     """
-    from manymatch import datasets
     from manymatch.experiments.costs import efficiency as stage
     from manymatch.reporting.sections import costs
     from manymatch.reporting.terminal import show

@@ -4,13 +4,18 @@ import json
 from pathlib import Path
 from typing import Annotated
 
+import pyarrow as pa
 import typer
 
 from manymatch.cli import project
 from manymatch.cli.options import DatasetName, check_name, new_name
 from manymatch.cli.outputs import result_files, show_result, writes
 from manymatch.cli.project import LAYOUT
+from manymatch.datasets import DATASETS
+from manymatch.datasets.base import caption_columns
 from manymatch.util.errors import ConfigError, DataError
+from manymatch.util.files import replacing
+from manymatch.util.parquet_file import read_table
 from manymatch.util.progress import say
 
 commands = typer.Typer()
@@ -36,12 +41,8 @@ def ids(
 
     The rows of the embeddings follow the rows of these files. examples/clip.py reads them.
     """
-    import pyarrow as pa
-    import pyarrow.csv
 
-    from manymatch.datasets.base import caption_columns
-    from manymatch.util.files import replacing
-    from manymatch.util.parquet_file import read_table
+    from pyarrow import csv
 
     path = LAYOUT.captions(dataset)
     columns = caption_columns("image_id", "caption_id", "split", "caption", "file")
@@ -57,7 +58,7 @@ def ids(
     to.mkdir(parents=True, exist_ok=True)
     for file, table in zip(_id_files(to), tables, strict=True):
         with replacing(file) as partial:
-            pa.csv.write_csv(pa.Table.from_pylist(table), partial)
+            csv.write_csv(pa.Table.from_pylist(table), partial)
     say(f"{to}: {len(images):,} images, {len(rows):,} captions")
 
 
@@ -122,7 +123,6 @@ def score(
     reports/probes/DATASET/NAME.json. Your own captions work with any DATASET name:
     give --captions and --protocol; no probe is made of them.
     """
-    from manymatch.datasets import DATASETS
     from manymatch.evaluation.external import score as stage
     from manymatch.evaluation.external.score import ExternalFiles
     from manymatch.experiments.probes.all_probes import probe_scores

@@ -25,6 +25,8 @@ from manymatch.cli.own_presets import (
 )
 from manymatch.cli.project import LAYOUT
 from manymatch.config.params import Params
+from manymatch.datasets import DATASETS, check_settings
+from manymatch.datasets.base import SPLITS
 from manymatch.util.errors import ConfigError
 from manymatch.util.files import write_through
 from manymatch.util.progress import say
@@ -85,8 +87,6 @@ def init(
     preset of each method to presets/NAME. Unusable pictures and captions are listed.
     """
     from manymatch.config.edit import edited
-    from manymatch.datasets import DATASETS, check_settings
-    from manymatch.datasets.base import SPLITS
     from manymatch.datasets.own.collect import collect
     from manymatch.datasets.own.forms import OwnSettings
 

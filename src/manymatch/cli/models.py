@@ -20,6 +20,7 @@ from manymatch.cli.options import (
 from manymatch.cli.outputs import result_files, show_result, writes
 from manymatch.cli.project import LAYOUT
 from manymatch.config.names import preset_path
+from manymatch.methods import check_model, entry_point
 from manymatch.util.parts import Parts
 
 commands = typer.Typer()
@@ -54,8 +55,6 @@ def train(
     name: Annotated[str | None, new_name("Call the model NAME: --set seed=1 --as cora-1.")] = None,
 ) -> None:
     """Train one preset: models/DATASET/PRESET. A run that was killed continues where it stopped."""
-    from manymatch.methods import check_model, entry_point
-
     settings = project.preset(dataset, preset, overrides)
     path = preset_path(LAYOUT.presets, dataset, preset)
     entry_point(settings.method, f"{path}: ")  # an unknown method is told before torch is loaded

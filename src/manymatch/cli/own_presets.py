@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from manymatch.cli.backbone import HEADER, Backbone
 from manymatch.cli.project import LAYOUT
 from manymatch.config.preset import Preset, read_preset
@@ -125,7 +127,6 @@ def best_of(name: str, presets: Sequence[str], epochs: int, features: str) -> st
     Raises:
         ManyMatchError: a stage or a training failed.
     """
-    import numpy as np
 
     from manymatch.experiments.engine import perform
     from manymatch.experiments.grid import Options, experiment_of_options

@@ -11,9 +11,10 @@ from manymatch.cli.project import LAYOUT
 from manymatch.config.galleries import IMAGES, TRAINING_CAPTIONS
 from manymatch.config.names import preset_path
 from manymatch.config.preset import Preset
-from manymatch.datasets.base import Need
+from manymatch.datasets.base import Need, caption_columns
 from manymatch.methods import check_model, method_class
 from manymatch.util.errors import ConfigError
+from manymatch.util.parquet_file import read_table
 from manymatch.util.progress import say
 
 commands = typer.Typer()
@@ -116,10 +117,8 @@ def _training_size(
     Raises:
         ConfigError: nothing here says how many captions there are.
     """
-    from manymatch.datasets.base import caption_columns
     from manymatch.features import SHAPES
     from manymatch.shards.index import INDEX, read_index
-    from manymatch.util.parquet_file import read_table
 
     shards, captions = LAYOUT.shards(dataset, features), LAYOUT.captions(dataset)
     if (shards / INDEX).is_file():

@@ -198,19 +198,13 @@ class _DirectionState:
         """
         self.top.update(queries, first, scores)
         if annotated is not None:
-            scores = self._add_annotated(queries, scores, annotated)
+            self.best_annotated = holding(self.best_annotated, scores)
+            values = scores[annotated].to(self.best_annotated.dtype)
+            self.best_annotated[queries].scatter_reduce_(0, annotated[0], values, "amax")
+            # NaN is never >= a score.
+            scores = scores.index_put(annotated, scores.new_tensor(torch.nan))
         better = scores >= self.best_annotated[queries, None]
         self.rank[queries] += better.sum(1, dtype=torch.int32)
-
-    def _add_annotated(
-        self, queries: slice, scores: Tensor, annotated: tuple[Tensor, ...]
-    ) -> Tensor:
-        """Keep the best score of the annotated pairs. In the returned scores, NaN replaces the
-        annotated pairs, because NaN is never >= a score."""
-        self.best_annotated = holding(self.best_annotated, scores)
-        values = scores[annotated].to(self.best_annotated.dtype)
-        self.best_annotated[queries].scatter_reduce_(0, annotated[0], values, "amax")
-        return scores.index_put(annotated, scores.new_tensor(torch.nan))
 
     def result(self) -> Direction:
         return Direction(self.rank.cpu(), self.top.items.cpu(), self.top.scores.cpu())
