@@ -67,7 +67,7 @@ def _checks(params: Params) -> Iterator[Callable[[], object]]:
     for features in params.features:
         yield partial(_check_features, params, features)
     for dataset in params.datasets:
-        yield lambda of=dataset: datasets.check_settings(of, params.source(of))
+        yield partial(_check_source, params, dataset)
         for preset in params.presets:
             yield partial(_check_preset, params, dataset, preset, None)
     for key, started in params.warm_starts.items():
@@ -83,6 +83,10 @@ def _checks(params: Params) -> Iterator[Callable[[], object]]:
         yield partial(project.preset, dataset, name)
     for name, dataset in params.experiments.items():
         yield partial(_check_experiment, name, dataset)
+
+
+def _check_source(params: Params, dataset: str) -> None:
+    datasets.check_settings(dataset, params.source(dataset))
 
 
 def _check_features(params: Params, name: str) -> None:
