@@ -15,17 +15,6 @@ NAMES = {
     *("presets", "vectors"),  # several names
 }
 """The parameters of commands that are names."""
-OTHERS = {
-    *("overrides", "over", "as_json", "seeds", "jobs", "processes", "device", "keep", "extend"),
-    *("accept_stale", "trials", "hours", "count", "where", "least", "beta", "open_page", "seed"),
-    *("host", "port", "rate", "text", "form", "language", "allow", "only_settings"),
-    *("browser", "pictures", "watch", "compare", "encoding", "engine", "queries"),
-    *("only", "similarity", "protocol"),  # names that are looked up in a list of our own
-    # A user's own files.
-    *("file", "subject", "scores", "images", "texts", "image_ids", "caption_ids", "captions"),
-    *("relevance", "source", "model", "to", "table", "index", "indexes", "query", "image"),
-    "pictures",
-}
 GOOD = {"dataset": "scenes", "preset": "vsepp", "features": "lite0", "presets": "vsepp"}
 GOOD |= {"source": "missing", "model": "missing", "to": "made", "indexes": "missing"}
 COMMANDS = typer.main.get_command(commands.app).commands
@@ -37,11 +26,6 @@ PLACES = [
 ]
 FIRST = {name: command for command, name in reversed(PLACES)}
 """A command for each parameter. The other commands have the same check for the parameter."""
-
-
-def test_every_parameter_is_known_as_a_name_or_another_value():
-    known = NAMES | OTHERS
-    assert {part.name for command in COMMANDS.values() for part in command.params} <= known
 
 
 @pytest.mark.parametrize(("command", "name"), PLACES)

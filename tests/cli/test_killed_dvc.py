@@ -41,7 +41,7 @@ def test_what_a_kill_cut_off_loses_no_result(tmp_path, monkeypatch, capsys):
     table.write_text("{}")
     mend(tmp_path)
     assert lock.read_bytes() == whole and table.exists() and capsys.readouterr().err == ""
-    for committed, kept in ((False, 0), (False, whole.rindex(b"path") + 2), (True, 9)):
+    for committed, kept in ((False, whole.rindex(b"path") + 2), (True, 0)):
         if committed:
             author = ("-c", "user.name=a", "-c", "user.email=a@localhost")
             assert run("git", "add", "dvc.lock").returncode == 0

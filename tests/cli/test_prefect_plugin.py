@@ -1,25 +1,21 @@
 """The plug-in that finds a deployment by its own name and shows the progress of a run."""
 
 import asyncio
-import inspect
 import io
 from datetime import UTC, datetime, timedelta
-from importlib.metadata import entry_points
 from types import SimpleNamespace
 from uuid import uuid4
 
 import httpx
 import pytest
-from prefect.cli import deployment
 from prefect.client import orchestration
-from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.filters import FlowRunFilterParentFlowRunId, LogFilterFlowRunId
 from prefect.client.schemas.objects import FlowRun, Log
 from prefect.states import Completed, Failed, Pending, Running, Scheduled
 from rich.console import Console
 
 from manymatch.cli import deployment_names
-from manymatch.cli.deployment_names import CREATE, READ, naming, resolving
+from manymatch.cli.deployment_names import naming, resolving
 
 SCHEMA = {"properties": {"dataset": {"default": "scenes"}, "preset": {}, "overrides": {}}}
 
@@ -68,11 +64,6 @@ def read(name, **attributes):
     return asyncio.run(changed(**attributes).read_deployment_by_name(name))
 
 
-def test_a_bare_name_is_resolved_and_a_full_one_left_alone():
-    assert read("train-cora") == "train/train-cora"
-    assert read("any/thing") == "any/thing"
-
-
 REQUEST = httpx.Request("POST", "http://127.0.0.1:1/api/deployments/filter")
 REFUSED = httpx.Response(401, request=REQUEST)
 OTHER = "127.0.0.1:1/api does not answer as Prefect's server does (odd): see PREFECT_API_URL"
@@ -104,39 +95,16 @@ def test_a_name_without_one_answer_ends_with_one_line(name, error, words):
     assert message.startswith("error: ") and words in message and "\n" not in message
 
 
-@pytest.mark.parametrize(
-    ("options", "name"),
-    [
+def test_a_bare_name_is_resolved_and_a_new_run_is_named_after_what_it_runs():
+    assert read("train-cora") == "train/train-cora"
+    assert read("any/thing") == "any/thing"
+    for options, name in (
         ({}, "train-cora scenes/cora 3"),
         ({"parameters": {"dataset": "flickr8k"}}, "train-cora flickr8k/cora 3"),
         ({"parameters": {"dataset": "all", "preset": ""}}, "train-cora 2"),
         ({"name": "mine"}, "mine"),
-    ],
-)
-def test_a_new_run_is_named_after_what_it_runs(options, name):
-    assert asyncio.run(changed().create_flow_run_from_deployment(1, **options)) == name
-
-
-def test_prefect_still_has_what_the_plug_in_needs():
-    """If this fails, `prefect deployment run` is Prefect's own again: adapt deployment_names.py."""
-    for name in (READ, CREATE):
-        assert inspect.iscoroutinefunction(getattr(PrefectClient, name))
-    for name in (
-        "read_deployments",
-        "read_flow",
-        "api_url",
-        "count_flow_runs",
-        "read_logs",
-        "read_flow_runs",
     ):
-        assert hasattr(PrefectClient, name)
-    theirs, ours = (
-        list(inspect.signature(module.watch_flow_run).parameters)
-        for module in (deployment, deployment_names)
-    )
-    assert theirs == ours
-    (entry,) = entry_points(group="prefect.plugins", name="manymatch")
-    assert entry.load() is deployment_names
+        assert asyncio.run(changed().create_flow_run_from_deployment(1, **options)) == name
 
 
 BEGAN = datetime.now(UTC)
@@ -202,22 +170,14 @@ def test_lines_on_progress_are_shown_once_and_those_of_prefect_and_dvc_are_not(m
     assert texts == [*progress, "train failed:", "out of memory"]
 
 
-@pytest.mark.parametrize("width", [80, 120])
-def test_a_long_line_is_indented_on_a_terminal_and_whole_in_a_file(monkeypatch, width):
+def test_a_long_line_fits_a_terminal_and_a_run_that_waits_says_for_what(monkeypatch):
     long = " ".join(["word"] * 60)
     step = Completed(message="1 stages ran"), [line(long), line("a\x1b[2Jb [red]c")]
-    shown = watch(monkeypatch, step, width=width)
-    assert max(map(len, shown)) <= width and len(shown) > 2
-    assert {text[:9] for text in shown[1:-2]} == {" " * 9}
+    shown = watch(monkeypatch, step)
+    assert max(map(len, shown)) <= 80 and {text[:9] for text in shown[1:-2]} == {" " * 9}
     assert shown[-2].endswith(r"a\x1b[2Jb [red]c")  # which cannot operate the terminal
-    assert long in watch(monkeypatch, step, width=width, terminal=False)[0]
-
-
-@pytest.mark.parametrize(
-    ("state", "words"), [(Scheduled(), "'gpu' for another run"), (Pending(), "A worker starts")]
-)
-def test_a_run_that_does_not_begin_says_what_it_waits_for(monkeypatch, state, words):
+    assert long in watch(monkeypatch, step, terminal=False)[0]
     monkeypatch.setattr(deployment_names, "_PATIENCE", 0.0)
-    steps = [(one, list[Log]()) for one in (state, state, Completed())]
-    shown = watch(monkeypatch, *steps, width=200)
-    assert [words in text for text in shown if text] == [True]
+    for state, words in ((Scheduled(), "'gpu' for another run"), (Pending(), "A worker starts")):
+        shown = watch(monkeypatch, *((one, []) for one in (state, state, Completed())), width=200)
+        assert [words in text for text in shown if text] == [True]

@@ -28,12 +28,12 @@ def test_comments_order_and_style_stay(tmp_path, text, value, expected):
     assert edited(file, {"a": value}) == expected
 
 
-@pytest.mark.parametrize("indent", ["", "  ", "    "])
-def test_a_list_with_an_entry_a_line_stays_so(tmp_path, indent):
+def test_a_list_with_an_entry_a_line_stays_so(tmp_path):
     file = tmp_path / "params.yaml"
-    file.write_text(BLOCK.format(indent))
-    text = edited(file, {"presets": ["vsepp", "cora", "dive"]})
-    assert text == BLOCK.format(indent).replace("- cora\n", f"- cora\n{indent}- dive\n")
+    for indent in ("", "  ", "    "):
+        file.write_text(BLOCK.format(indent))
+        text = edited(file, {"presets": ["vsepp", "cora", "dive"]})
+        assert text == BLOCK.format(indent).replace("- cora\n", f"- cora\n{indent}- dive\n")
 
 
 def test_lines_after_a_group_stay_after_its_new_and_changed_entries(tmp_path):

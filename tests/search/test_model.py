@@ -1,7 +1,5 @@
 """A trained model in use: embeddings, scores, explanations, saving, and clear errors."""
 
-import subprocess
-import sys
 from collections import UserString
 from functools import partial
 from pathlib import Path
@@ -18,7 +16,9 @@ from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.util.errors import CheckpointError, ConfigError, DataError, StorageError
 
 METHODS = [name for name in NAMES if name not in CLIP_METHODS]
-TEXTS = ["a red bird above a table", "two dogs", "a dog beside the red boat", "xyzzy", "\U0001f600"]
+TEXTS = ["a red bird above a table", "two dogs", "xyzzy", "\U0001f600"]
+ODD = [float("nan"), None, b"a dog", ["a dog"], 5, True, np.array("a dog"), {"a": 1}]
+"""What tables of other programs have among their texts."""
 
 
 @pytest.fixture(scope="module", params=METHODS)
@@ -31,10 +31,6 @@ def vsepp(make_model):
     return manymatch.load(str(make_model("vsepp")), "cpu")
 
 
-ODD = [float("nan"), None, b"a dog", ["a dog"], 5, True, np.array("a dog"), {"a": 1}]
-"""What tables of other programs have among their texts."""
-
-
 def assert_equal(first, second):
     parts, others = first.parts(), second.parts()
     assert parts.keys() == others.keys()
@@ -42,28 +38,19 @@ def assert_equal(first, second):
         torch.testing.assert_close(value, others[name], atol=1e-6, rtol=1e-5)
 
 
-def test_embeddings_do_not_depend_on_the_other_items(model, pictures):
-    images, texts = model.encode_images(pictures, batch_size=3), model.encode_texts(TEXTS)
-    assert len(images) == len(pictures) and len(texts) == len(TEXTS)
-    single_images = [model.encode_images([path], progress=False) for path in pictures]
-    single_texts = [model.encode_texts([text]) for text in TEXTS]
-    assert_equal(images, Embeddings.join(single_images))
-    assert_equal(texts, Embeddings.join(single_texts))
-
-
-def test_scores_are_those_of_every_pair(model, pictures):
-    images, texts = model.encode_images(pictures), model.encode_texts(TEXTS)
+def test_embeddings_and_scores_do_not_depend_on_the_other_items(model, pictures):
+    pictures = pictures[:3]
+    images, texts = model.encode_images(pictures, batch_size=2), model.encode_texts(TEXTS)
+    single = [model.encode_images([path], progress=False) for path in pictures]
+    assert_equal(images, Embeddings.join(single))
+    assert_equal(texts, Embeddings.join([model.encode_texts([text]) for text in TEXTS]))
     for query in ("text", "image"):
-        scores = model.score(images, texts, query)
         pairs = [
-            [
-                model.score(images.rows(slice(i, i + 1)), texts.rows(slice(j, j + 1)), query)
-                for j in range(len(texts))
-            ]
-            for i in range(len(images))
+            [model.score(image, texts.rows(slice(j, j + 1)), query).item() for j in range(4)]
+            for image in single
         ]
-        expected = torch.tensor([[score.item() for score in row] for row in pairs])
-        torch.testing.assert_close(scores, expected, atol=1e-6, rtol=1e-5)
+        scores = model.score(images, texts, query)
+        torch.testing.assert_close(scores, torch.tensor(pairs), atol=1e-6, rtol=1e-5)
 
 
 def test_an_explanation_adds_up(model, pictures):
@@ -84,7 +71,6 @@ def test_an_explanation_adds_up(model, pictures):
     ):
         assert attention is None or {len(row) for row in attention} == {len(inputs)}
     if texts.entities is not None:
-        assert explained.graph is not None and explained.entity_scores is not None
         assert len(explained.graph.objects) == len(explained.entity_scores)
     assert (explained.image_variance is None) == (images.log_variance is None)
 
@@ -92,11 +78,11 @@ def test_an_explanation_adds_up(model, pictures):
 def test_pictures_may_be_files_images_arrays_or_a_loader(vsepp, pictures, tmp_path):
     exif = Image.Exif()
     exif[0x0112] = 6  # the camera was turned by 90 degrees
-    pictures = [*pictures, tmp_path / "turned.png"]
+    pictures = [pictures[3], tmp_path / "turned.png"]
     Image.open(pictures[0]).save(pictures[-1], exif=exif)
     expected = vsepp.encode_images(pictures)
     opened = [Image.open(path) for path in pictures]
-    arrays = [*(np.asarray(image) for image in opened[:-1]), np.rot90(opened[-1], -1)]
+    arrays = [np.asarray(opened[0]), np.rot90(opened[-1], -1)]
     for kind in (list(map(str, pictures)), opened, arrays, (path for path in pictures)):
         torch.testing.assert_close(vsepp.encode_images(kind).vectors, expected.vectors)
     for single in (pictures[0], str(pictures[0]), opened[0], arrays[0]):
@@ -106,39 +92,32 @@ def test_pictures_may_be_files_images_arrays_or_a_loader(vsepp, pictures, tmp_pa
         vsepp.encode_texts("two dogs")
 
 
-def test_precision_lies_between_the_scores_of_the_validation_split(make_model):
+def test_precision_lies_between_the_scores_of_the_validation_split(make_model, vsepp):
     curves = {"image": [[0.0], [0.5]], "text": [[0.2, 0.4], [0.1, 0.9]]}
     of = {"images": 100, "right": "own"}
     made = manymatch.load(make_model("vsepp", precision=curves, precision_of=of))
-    shares = made.precision([[-1.0, 0.25, 7.0]])
-    assert shares is not None and shares.tolist() == [[0.1, pytest.approx(0.3), 0.9]]
+    assert made.precision([[-1.0, 0.25, 7.0]]).tolist() == [[0.1, pytest.approx(0.3), 0.9]]
     assert made.precision(0.3, query="image") == 0.5
-    assert manymatch.load(make_model("vsepp")).precision(0.3) is None
+    assert vsepp.precision(0.3) is None
 
 
-def test_a_saved_model_is_the_same_and_has_a_card(vsepp, tmp_path):
-    vsepp.save(tmp_path / "copy")
-    copied = manymatch.load(tmp_path / "copy", "cpu")
-    torch.testing.assert_close(
-        copied.encode_texts(TEXTS).vectors, vsepp.encode_texts(TEXTS).vectors, atol=0, rtol=0
-    )
+def test_a_saved_model_is_the_same_and_half_of_its_bytes_give_nearly_the_same(model, tmp_path):
+    model.save(tmp_path / "copy")
+    model.save(tmp_path / "half", half=True)
+    copy, half = (manymatch.load(tmp_path / name, "cpu") for name in ("copy", "half"))
+    expected = model.encode_texts(TEXTS).vectors
+    assert copy.encode_texts(TEXTS).vectors.equal(expected)
+    torch.testing.assert_close(half.encode_texts(TEXTS).vectors, expected, atol=1e-3, rtol=1e-2)
+    whole, halved = (one._folder / "model.safetensors" for one in (model, half))
+    assert halved.stat().st_size < 0.6 * whole.stat().st_size
+    assert half.identity != model.identity
     with pytest.raises(StorageError, match="exists"):
-        vsepp.save(tmp_path / "copy")
+        model.save(tmp_path / "copy")
     card = (tmp_path / "copy" / "README.md").read_text()
     assert "scenes" in card and "lite0" in card and "Limits" in card
 
 
-def test_half_of_the_bytes_give_nearly_the_same(model, tmp_path):
-    model.save(tmp_path / "half", half=True)
-    half = manymatch.load(tmp_path / "half", "cpu")
-    both = [one.encode_texts(TEXTS).vectors for one in (model, half)]
-    torch.testing.assert_close(*both, atol=1e-3, rtol=1e-2)
-    whole, halved = (one._folder / "model.safetensors" for one in (model, half))
-    assert halved.stat().st_size < 0.6 * whole.stat().st_size
-    assert half.identity != model.identity
-
-
-def test_a_model_is_pushed_to_the_hub_with_its_files_alone(make_model, monkeypatch):
+def test_a_model_is_pushed_to_the_hub_with_its_files_alone(vsepp, monkeypatch):
     calls = []
 
     class Hub:
@@ -150,8 +129,7 @@ def test_a_model_is_pushed_to_the_hub_with_its_files_alone(make_model, monkeypat
             return type("Commit", (), {"commit_url": "the address"})
 
     monkeypatch.setattr("huggingface_hub.HfApi", Hub)
-    model = manymatch.load(make_model("vsepp"), "cpu")
-    assert model.push_to_hub("me/model") == "the address"
+    assert vsepp.push_to_hub("me/model") == "the address"
     assert calls[0] == ("me/model", {"private": True, "exist_ok": True})
     uploaded = {path.name for path in Path(calls[1]["folder_path"]).iterdir()}
     assert uploaded == set(calls[1]["allow_patterns"])
@@ -160,18 +138,14 @@ def test_a_model_is_pushed_to_the_hub_with_its_files_alone(make_model, monkeypat
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
-        ({"extraction": {"backbone": "precomp"}}, "others published"),
-        ({"extraction": {"backbone": "objects"}}, "boxes"),
-        (
-            {"extraction": {"preprocessing": "published, precomp", "weights_sha256": "unknown"}},
-            "others",
-        ),
-        ({"extraction": {"preprocessing": "none", "weights_sha256": "?"}}, "preprocessing"),
-        ({"extraction": {"backbone": "lite0"}}, "preprocessing"),
+        ({"backbone": "precomp"}, "others published"),
+        ({"backbone": "objects"}, "boxes"),
+        ({"preprocessing": "published, precomp", "weights_sha256": "unknown"}, "others"),
+        ({"preprocessing": "none", "weights_sha256": "?"}, "preprocessing"),
     ],
 )
 def test_features_that_cannot_be_extracted_are_refused(make_model, pictures, facts, words):
-    model = manymatch.load(make_model("vsepp", **facts), "cpu")
+    model = manymatch.load(make_model("vsepp", extraction=facts), "cpu")
     with pytest.raises((ConfigError, CheckpointError), match=words):
         model.encode_images(pictures)
 
@@ -218,9 +192,8 @@ def test_other_faults_are_errors_of_one_line(vsepp, pictures, tmp_path, monkeypa
             with pytest.raises(error) as raised:
                 call(*arguments)
             assert "\n" not in str(raised.value)
-    for odd in ODD:
-        with pytest.raises(DataError, match=r"text 1: \w+ instead of a text"):
-            vsepp.encode_texts(text for text in ("a dog", odd))
+    with pytest.raises(DataError, match=r"text 1: \w+ instead of a text"):
+        vsepp.encode_texts(text for text in ("a dog", None))
 
     def offline(*_, **__):
         raise OSError("offline")
@@ -228,15 +201,3 @@ def test_other_faults_are_errors_of_one_line(vsepp, pictures, tmp_path, monkeypa
     monkeypatch.setattr("huggingface_hub.snapshot_download", offline)
     with pytest.raises(CheckpointError, match="offline"):
         manymatch.load("nobody/nothing")
-
-
-def test_the_package_imports_nothing_heavy_before_a_name_is_used():
-    program = (
-        "import sys, manymatch\n"
-        "assert 'torch' not in sys.modules\n"
-        "assert set(manymatch.__all__) <= set(dir(manymatch))\n"
-        "manymatch.similarities.cosine, manymatch.losses.triplet, manymatch.networks.pooling.GPO\n"
-        "assert manymatch.methods.METHODS and 'spacy' not in sys.modules\n"
-        "assert not hasattr(manymatch, 'nothing')\n"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)

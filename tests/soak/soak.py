@@ -6,8 +6,6 @@ be the same, byte for byte, as those of an undisturbed run. No process, lock or 
 be left. The exit code is 1 if any of this fails.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os
@@ -20,7 +18,6 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -32,7 +29,7 @@ sys.path[:0] = [str(ROOT / "tests" / "helpers")]
 
 import left_processes  # noqa: E402
 from service import Service, make_service  # noqa: E402
-from workspace import Workspace, make_workspace  # noqa: E402
+from workspace import make_workspace  # noqa: E402
 
 STAGES = (
     "code",
@@ -68,27 +65,27 @@ SECONDS_TO_END = 600.0
 class Soak:
     """One soak of `workspace`: the threads that start commands, the killer, and the events."""
 
-    def __init__(self, workspace: Workspace, seed: int, seconds: float) -> None:
+    def __init__(self, workspace, seed, seconds):
         self.workspace, self.seed = workspace, seed
         self.began = time.monotonic()
         self.deadline = self.began + seconds
-        self.counts: Counter[str] = Counter()
-        self.violations: list[str] = []
-        self.disturbed: set[int] = set()
+        self.counts = Counter()
+        self.violations = []
+        self.disturbed = set()
         """The sessions of which a process was killed."""
 
-    def log(self, text: str) -> None:
+    def log(self, text):
         print(f"{time.monotonic() - self.began:7.1f} s  {text}", flush=True)
 
-    def violate(self, text: str) -> None:
+    def violate(self, text):
         self.violations.append(text)
         self.log(f"VIOLATION: {text}")
 
     @property
-    def over(self) -> bool:
+    def over(self):
         return time.monotonic() >= self.deadline
 
-    def run(self) -> None:
+    def run(self):
         """All threads until the deadline, then until the last command has ended."""
         actors = [self._repeat_dvc, self._repeat_dvc, *[self._repeat_stages] * 3, self._kill]
         if isinstance(self.workspace, Service):
@@ -102,16 +99,16 @@ class Soak:
         for thread in threads:
             thread.join()
 
-    def _repeat_dvc(self, choice: random.Random) -> None:
+    def _repeat_dvc(self, choice):
         while not self.over:
             forced = ["--force", "--single-item", choice.choice(TARGETS)]
             self._command("dvc", "repro", *(forced if choice.random() < 0.3 else []))
 
-    def _repeat_stages(self, choice: random.Random) -> None:
+    def _repeat_stages(self, choice):
         while not self.over:
             self._command("manymatch", *choice.choice(STAGES).split())
 
-    def _command(self, *command: str) -> None:
+    def _command(self, *command):
         name = " ".join(command)
         process = self.workspace.start(*command)
         self.log(f"[{process.pid}] begins: {name}")
@@ -143,7 +140,7 @@ class Soak:
             if command[0] == "manymatch" and "Traceback" in output:
                 self.violate(f"a traceback of {name}")
 
-    def _repeat_runs(self, choice: random.Random) -> None:
+    def _repeat_runs(self, choice):
         service = self.workspace
         assert isinstance(service, Service)
         while not self.over:
@@ -160,7 +157,7 @@ class Soak:
             except (AssertionError, httpx.HTTPError) as error:  # a killed server or client
                 self.log("the service: " + " ".join(str(error).split())[-300:])
 
-    def _kill(self, choice: random.Random) -> None:
+    def _kill(self, choice):
         while not self.over:
             self._sleep(choice.expovariate(1 / SECONDS_BETWEEN_KILLS))
             with contextlib.suppress(psutil.Error, ProcessLookupError, IndexError):
@@ -178,10 +175,10 @@ class Soak:
                     self.log(f"{sent.name} to {victim.pid} of [{session}]: {command[:70]}")
                 self.counts["kills"] += 1
 
-    def _sleep(self, seconds: float) -> None:
+    def _sleep(self, seconds):
         time.sleep(max(0.0, min(seconds, self.deadline - time.monotonic())))
 
-    def processes(self) -> list[psutil.Process]:
+    def processes(self):
         """All processes that work in the project."""
         folder = str(self.workspace.folder)
         return [
@@ -190,7 +187,7 @@ class Soak:
             if process.info["cwd"] == folder and process.info["status"] != psutil.STATUS_ZOMBIE
         ]
 
-    def check(self, expected: dict[str, bytes]) -> None:
+    def check(self, expected):
         """Compare with the undisturbed files, and search for what must not be left."""
         self._gone("when all commands have ended")
         # The check repairs DVC, and DVC the outputs; each stage removes what a killed process of it
@@ -210,7 +207,7 @@ class Soak:
         for path in self.workspace.folder.rglob("*.partial"):
             self.violate(f"{path.relative_to(self.workspace.folder)} is left")
 
-    def _gone(self, when: str) -> None:
+    def _gone(self, when):
         _, left = psutil.wait_procs(self.processes(), timeout=15)
         for process in left:
             with contextlib.suppress(psutil.Error):
@@ -218,13 +215,13 @@ class Soak:
                 process.kill()
 
     @contextlib.contextmanager
-    def _named(self, fault: str) -> Iterator[None]:
+    def _named(self, fault):
         try:
             yield
         except AssertionError as error:
             self.violate(f"{fault}: {str(error)[-1000:]}")
 
-    def summary(self) -> str:
+    def summary(self):
         counts = ", ".join(f"{number} {name}" for name, number in sorted(self.counts.items()))
         faults = "; ".join(self.violations) or "none"
         return (
@@ -233,7 +230,7 @@ class Soak:
         )
 
 
-def contents(workspace: Workspace) -> dict[str, bytes]:
+def contents(workspace):
     """Every file of the pipeline but what tells of the machine, and the service's own pages."""
     return {
         str(path.relative_to(workspace.folder)): path.read_bytes()
@@ -245,14 +242,14 @@ def contents(workspace: Workspace) -> dict[str, bytes]:
     }
 
 
-def main() -> int:
+def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--no-service", action="store_true", help="no Prefect service")
     options = parser.parse_args()
     left_processes.end_with_this_process()
-    make: Callable[[Path, Path], Workspace] = make_workspace
+    make = make_workspace
     if not options.no_service:
         make = make_service
     with tempfile.TemporaryDirectory(prefix="soak-") as root:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,7 +32,7 @@ def holder(path):
     """A process that holds the lock until its input ends."""
     command = [sys.executable, "-c", HOLD, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout and process.stdout.readline() == b"held\n"
+        assert process.stdout.readline() == b"held\n"
         yield process
 
 
@@ -60,16 +61,6 @@ def test_a_lock_is_waited_for(tmp_path, capsys, end):
     assert list(path.parent.glob("*")) == []  # the process that made the folder may remove it last
 
 
-def test_the_file_of_a_killed_process_is_no_lock(tmp_path, capsys):
-    path = tmp_path / "x.lock"
-    with holder(path) as process:
-        process.kill()
-    assert path.exists()
-    with locked(path, Path("output")):
-        pass
-    assert not path.exists() and capsys.readouterr().err == ""
-
-
 def test_threads_hold_one_lock_in_turn(tmp_path):
     inside, most = [0], [0]
 
@@ -81,58 +72,48 @@ def test_threads_hold_one_lock_in_turn(tmp_path):
                 time.sleep(0.01)
                 inside[0] -= 1
 
-    threads = [threading.Thread(target=enter) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(3) as pool:
+        for done in [pool.submit(enter) for _ in range(3)]:
+            done.result()
     assert most == [1] and list(tmp_path.iterdir()) == []
-    with pytest.raises(ZeroDivisionError), locked(tmp_path / "x.lock", Path("output")):
-        raise ZeroDivisionError
-    assert list(tmp_path.iterdir()) == []
+    path = tmp_path / "new" / "far" / "x.lock"
+    with pytest.raises(KeyError), locked(path, path):
+        raise KeyError
+    assert list(tmp_path.iterdir()) == []  # not even the folders
+    with locked(path, path):
+        (tmp_path / "new" / "result").touch()
+    assert [one.name for one in tmp_path.rglob("*")] == ["new", "result"]
 
 
-@pytest.mark.parametrize("folder", ["file", "link"])
-def test_a_folder_that_cannot_hold_the_file_is_one_line(tmp_path, folder):
+def test_a_lock_that_cannot_be_made_is_one_line_and_leaves_no_file_and_no_folder(tmp_path):
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path / "not mounted" / "here")
-    path = lock_path(tmp_path / folder / "output")
-    with pytest.raises(StorageError) as error:
-        locked(path, Path("output")).__enter__()
-    assert str(tmp_path / folder) in str(error.value) and "\n" not in str(error.value)
-
-
-def test_a_lock_that_cannot_be_made_leaves_no_file_and_no_folder(tmp_path):
-    with pytest.raises(StorageError, match="too long"):
-        locked(lock_path(tmp_path / "a" / "b" / ("c" * 250)), Path("output")).__enter__()
-    assert not list(tmp_path.iterdir())
+    before = sorted(tmp_path.iterdir())
+    for name, words in (
+        ("file/output", str(tmp_path / "file")),
+        ("link/output", str(tmp_path / "link")),
+        (f"a/b/{'c' * 250}", "too long"),
+    ):
+        with pytest.raises(StorageError, match=words) as error:
+            locked(lock_path(tmp_path / name), Path("output")).__enter__()
+        assert "\n" not in str(error.value) and sorted(tmp_path.iterdir()) == before
     path = tmp_path / "a" / "x.lock"
     fault = error_on_full_disk(lambda: locked(path, path).__enter__(), 0)  # no room for the note
-    assert fault.startswith(f"StorageError: {path}: no space left") and not list(tmp_path.iterdir())
+    assert fault.startswith(f"StorageError: {path}: no space left")
+    assert sorted(tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize("path", ["/", ".", "a\0b", "\ud800", "a\udcff"])
-def test_a_path_without_a_name_has_no_lock_and_no_temporary_file(path):
-    for named in (lock_path, files.partial_path):
-        with pytest.raises(StorageError, match="Add a name"):
-            named(Path(path))
+def test_a_path_without_a_name_has_no_lock_and_no_temporary_file():
+    for path in ("/", ".", "a\0b", "\ud800", "a\udcff"):
+        for named in (lock_path, files.partial_path):
+            with pytest.raises(StorageError, match="Add a name"):
+                named(Path(path))
 
 
 def test_a_file_that_cannot_be_created_in_its_folder_is_one_line(monkeypatch):
     monkeypatch.setattr(locks, "_PATIENCE", 0.3)
-    faults = []
-
-    def wait():
-        try:
-            locked(Path("/proc/x"), Path("output")).__enter__()
-        except StorageError as error:
-            faults.append(str(error))
-
-    thread = threading.Thread(target=wait, daemon=True)
-    thread.start()
-    thread.join(20)
-    (fault,) = faults  # none: it waits for ever
-    assert fault.startswith("/proc/x: ") and "cannot be created" in fault
+    with ThreadPoolExecutor(1) as pool, pytest.raises(StorageError, match="cannot be created"):
+        pool.submit(locked(Path("/proc/x"), Path("output")).__enter__).result(20)
 
 
 def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch, capsys):
@@ -143,16 +124,6 @@ def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch, capsys):
     with locked(tmp_path / "x.lock", Path("output")):
         pass
     assert "no locks" in capsys.readouterr().err
-
-
-def test_a_folder_for_the_lock_alone_is_removed_again(tmp_path):
-    path = tmp_path / "new" / "far" / "x.lock"
-    with pytest.raises(KeyError), locked(path, path):
-        raise KeyError
-    assert not any(tmp_path.iterdir())
-    with locked(path, path):
-        (tmp_path / "new" / "result").touch()
-    assert [one.name for one in tmp_path.rglob("*")] == ["new", "result"]
 
 
 def test_a_folder_that_is_removed_meanwhile_is_made_again(tmp_path, monkeypatch):

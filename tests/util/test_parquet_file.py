@@ -72,8 +72,8 @@ def test_a_damaged_page_of_another_programs_table_is_one_line(tmp_path):
 
 @pytest.mark.parametrize("nested", [True, False])
 def test_equal_large_cells_are_in_memory_one_at_a_time(tmp_path, nested):
-    """Two kilobytes, whose 24 rows have 20 MB each."""
-    cell = bytes(20 * 2**20)
+    """Kilobytes, whose 24 rows have 6 MB each."""
+    cell = bytes(6 * 2**20)
     rows = [{"image": {"bytes": cell} if nested else cell}] * 24
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "x.parquet", compression="zstd")
     del rows

@@ -27,23 +27,17 @@ def file(tmp_path):
     return tmp_path / "data.pkl"
 
 
-@pytest.mark.parametrize("array", ARRAYS, ids=lambda array: f"{array.dtype.str}{array.shape}")
-def test_arrays_of_every_protocol(file, array):
+def test_arrays_and_plain_data_of_every_protocol(file):
+    value = {"a": [1, 2.5, None, True], ("b",): "c", "n": np.float32(0.5), "o": OrderedDict(x=1)}
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
-        file.write_bytes(pickle.dumps([{"id": "x", "2d": array}], protocol))
-        (entry,) = read_pickle(file)
-        values = np.asarray(entry["2d"])
-        assert entry["id"] == "x" and values.dtype == array.dtype
-        np.testing.assert_array_equal(values, array)
-
-
-@pytest.mark.parametrize("protocol", [2, 5])
-def test_plain_data_and_single_numbers(file, protocol):
-    value = {"a": [1, 2.5, None, True], ("b",): {"c"}, "n": np.float32(0.5)}
-    file.write_bytes(pickle.dumps(value, protocol) if protocol > 3 else pickle.dumps({"a": 1}, 2))
-    assert read_pickle(file) == (value if protocol > 3 else {"a": 1})
-    file.write_bytes(pickle.dumps(OrderedDict(x=1), protocol))
-    assert read_pickle(file) == {"x": 1}
+        file.write_bytes(pickle.dumps([value, *ARRAYS], protocol))
+        plain, *arrays = read_pickle(file)
+        assert plain == value
+        for read, array in zip(arrays, ARRAYS, strict=True):
+            assert np.asarray(read).dtype == array.dtype
+            np.testing.assert_array_equal(np.asarray(read), array)
+    file.write_bytes(pickle.dumps({"c"}, 5))
+    assert read_pickle(file) == {"c"}
 
 
 class Calls:

@@ -8,7 +8,7 @@ from manymatch.util.prefetch import ahead, map_ahead
 
 
 def test_results_come_in_order_and_are_computed_before_they_are_wanted():
-    second = threading.Event()
+    second, taken = threading.Event(), []
 
     def work(item):
         if item == 0:  # can only end if the next item is computed at the same time
@@ -17,10 +17,6 @@ def test_results_come_in_order_and_are_computed_before_they_are_wanted():
         return item * item
 
     assert list(map_ahead(work, range(20), depth=3, threads=4)) == [k * k for k in range(20)]
-
-
-def test_no_more_items_are_taken_than_the_depth():
-    taken = []
     results = map_ahead(lambda item: item, (taken.append(k) or k for k in range(100)), depth=3)
     assert next(results) == 0
     results.close()

@@ -62,8 +62,9 @@ def killed_at(event, work):
     return not os.WIFSIGNALED(status)
 
 
-@pytest.mark.parametrize("name", ["folder", "table.parquet"])
-@pytest.mark.parametrize("exchanged", [True, False])
+@pytest.mark.parametrize(
+    ("name", "exchanged"), [("folder", True), ("folder", False), ("table.parquet", True)]
+)
 def test_a_kill_at_any_moment_leaves_the_old_or_the_new(tmp_path, monkeypatch, name, exchanged):
     if not exchanged:  # as on a file system without this step
         monkeypatch.setattr("manymatch.util.files._exchange", lambda *_: False)
@@ -154,8 +155,7 @@ def own(**changes):
         ("[]", "JSON object"),
         ("{}", "damaged or no seal"),
         ("[" * 100_000, "SEAL"),
-        (own(version=2), "damaged or no seal"),
-        (own(files=[]), "damaged or no seal"),
+        *((own(**odd), "damaged or no seal") for odd in ({"version": 2}, {"files": []})),
         (own(files={"a": 5}), "damaged or no seal"),
         (own(files={"../a": {"bytes": 1, "sha256": ""}}), "the name '../a'"),
         (own(files={"/etc/passwd": {"bytes": 1, "sha256": ""}}), "the name '/etc/passwd'"),

@@ -62,7 +62,19 @@ def vsepp(vsepp_folder):
 def album(tmp_path, vsepp, vsepp_folder, monkeypatch):
     """An album of 12 pictures, whose index is made in parts of three."""
     monkeypatch.setattr(building, "ITEMS_AT_ONCE", 3)
-    made = Album(tmp_path, vsepp, vsepp_folder)
+    return drawn(tmp_path, vsepp, vsepp_folder)
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory, vsepp, vsepp_folder):
+    """An album that has its index; a test changes neither."""
+    made = drawn(tmp_path_factory.mktemp("indexed"), vsepp, vsepp_folder)
+    made.index()
+    return made
+
+
+def drawn(root, model, model_folder):
+    made = Album(root, model, model_folder)
     for number in range(12):
         made.draw(f"{number % 3}/{number:02}.png", number)
     return made
@@ -75,12 +87,7 @@ def encoded(vsepp, monkeypatch):
     inner = vsepp.encode_images
 
     def counted(images, *args, **options):
-        def counting():
-            for image in images:
-                seen.append("picture")
-                yield image
-
-        return inner(counting(), *args, **options)
+        return inner((seen.append("picture") or image for image in images), *args, **options)
 
     monkeypatch.setattr(vsepp, "encode_images", counted)
     return seen

@@ -10,7 +10,7 @@ from PIL import Image
 
 from manymatch import load
 from manymatch.util import images
-from manymatch.util.errors import CheckpointError, ConfigError, DataError, StorageError
+from manymatch.util.errors import CheckpointError, DataError, StorageError
 
 from .conftest import Album
 
@@ -75,9 +75,9 @@ def test_killed_runs_continue_to_the_same_bytes(album, encoded):
     undisturbed = Album(copied, album.model, album.model_folder)
     for name, kills in {
         "first": [("write_block", 2), ("write_block", 2), ("gather", 1), ("write_codes", 1)],
-        "second": [("write_block", 2), ("write_json", 1), ("exchange", 1), ("remove", 1)],
+        "second": [("write_json", 1), ("exchange", 1), ("remove", 1)],
     }.items():
-        for number in range(7):
+        for number in range(4):
             album.draw(f"{name}/{number}.png", 100 * len(name) + number)
         before = album.content()
         for function, call in kills:
@@ -120,8 +120,6 @@ def test_broken_pictures_are_left_out_and_counted(album, capsys, monkeypatch):
 
     shutil.rmtree(folder)
     folder.mkdir()
-    with pytest.raises(DataError, match="none of 0"):
-        album.index()
     (folder / "text.jpg").write_text("no picture")
     with pytest.raises(DataError, match="none of 1"):
         album.index()
@@ -131,7 +129,7 @@ def test_broken_pictures_are_left_out_and_counted(album, capsys, monkeypatch):
 
 def test_another_model_and_a_folder_that_is_no_index_are_refused(album, make_model):
     album.index()
-    other = load(make_model("vsepp", dataset="other", features="lite0"), "cpu")
+    other = load(make_model("vsepp", dataset="other"), "cpu")
     other.facts["weights_sha256"] = "other"
     album.model, own = other, album.model
     for refused in (album.index, album.open):
@@ -144,60 +142,39 @@ def test_another_model_and_a_folder_that_is_no_index_are_refused(album, make_mod
     assert len(files(album)) == 12
 
 
-@pytest.mark.parametrize(
-    ("name", "embedded"), [("vectors.npy", 12), ("codes/codes.bin", 0), ("SEAL.json", 12)]
-)
-@pytest.mark.parametrize("removed", [False, True])
-def test_a_damaged_index_is_mended(album, name, embedded, removed):
+def test_a_damaged_index_is_mended(album):
     table = album.root / "facts.csv"
     table.write_text("path,number\n0/00.png,7\n")
     album.index(table=table)
     whole = album.content()
-    if removed:
-        (album.target / name).unlink()
-    else:
+    for name, embedded in (("vectors.npy", 12), ("codes/codes.bin", 0)):
         with (album.target / name).open("r+b") as file:
             file.seek(-1, os.SEEK_END)
             file.write(b"\x7f")
-    assert album.index().embedded == embedded
+        assert album.index().embedded == embedded
+        assert album.content() == whole
+    (album.target / "SEAL.json").unlink()
+    assert album.index().embedded == 12
     assert album.content() == whole
 
 
 def test_an_output_of_dvc_does_not_depend_on_times(album, encoded):
-    def made(name):
-        album.target = album.root / name
-        changes = album.index(times=False)
-        return changes, album.content()
-
-    _, first = made("1.index")
+    album.index(times=False)
+    first, own = album.content(), album.target
     for path in album.pictures.rglob("*.png"):
         os.utime(path, (1_000_000_000, 1_000_000_000))
-    assert made("2.index")[1] == first
+    album.target = album.root / "2.index"
+    album.index(times=False)
+    assert album.content() == first
     index = album.open()
     assert not index.search("two dogs", where="date > 1960-01-01").results
     assert index.item(index.search("two dogs").results[0].id).mtime_ns == 0
 
     encoded.clear()
-    assert made("2.index")[1] == first and not encoded
+    album.target = own
+    album.index(times=False)
+    assert album.content() == first and not encoded
     album.draw("0/00.png", 77)
-    assert made("2.index")[0].changed == 1
+    assert album.index(times=False).changed == 1
     assert album.index().embedded == 0  # and now with times
     assert album.open().search("two dogs", where="date > 2001-01-01").results
-
-
-def test_parts_of_several_machines_are_joined(album, encoded):
-    for part in ("1/2", "2/2"):
-        album.index_part(part)
-    assert len(encoded) == 12
-    album.draw("new.png", 99)
-    encoded.clear()
-    assert album.index().embedded == 13  # parts of another content are never joined
-    shutil.rmtree(album.target)
-    for part in ("1/2", "2/2"):
-        album.index_part(part)
-    encoded.clear()
-    assert (album.index().embedded, len(encoded)) == (0, 0)
-    expected = album.model.encode_images(files(album)).vectors.numpy()
-    np.testing.assert_allclose(vectors(album), expected, atol=1e-6)
-    with pytest.raises(ConfigError, match="fewer"):
-        album.index_part("14/14")

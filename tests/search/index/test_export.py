@@ -16,10 +16,9 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize("ending", ["", ".lance"])
-def test_an_export_has_the_sets_and_the_exact_best_items(album, ending):
+def test_an_export_has_the_sets_and_the_exact_best_items(album):
     album.index(engine="lance")
-    index, to, texts = album.open(), album.root / f"sets{ending}", album.root / "texts.txt"
+    index, to, texts = album.open(), album.root / "sets", album.root / "texts.txt"
     texts.write_text("two dogs\n\na red bird\n")
     write_sets(index, to, k=3)
     assert read(to, "queries")["best"][4] == [
@@ -33,6 +32,8 @@ def test_an_export_has_the_sets_and_the_exact_best_items(album, ending):
     best = np.argsort(-products, axis=1, kind="stable")[:, :3]
     assert asked["best"] == [[items["id"][row] for row in rows] for rows in best]
     np.testing.assert_allclose(asked["scores"], np.take_along_axis(products, best, 1), atol=1e-6)
+    write_sets(index, to.with_suffix(".lance"), texts, 3)
+    assert read(to.with_suffix(".lance"), "queries") == asked
     by_candidates = Album(album.root / "other", album.model, album.model_folder)
     by_candidates.index(album.pictures, engine="lance-ivf")
     write_sets(by_candidates.open(), to, texts, 3)

@@ -19,16 +19,6 @@ from manymatch.util.errors import ConfigError, DataError, SourceError
 from .conftest import Album
 
 
-@pytest.fixture(scope="module")
-def model_folder(make_model):
-    return make_model("maxmatch", extraction=MADE_BY)
-
-
-@pytest.fixture(scope="module")
-def model(model_folder):
-    return load(model_folder, "cpu")
-
-
 @pytest.fixture
 def data(tmp_path):
     """40 images of one to four regions, in shards of ten."""
@@ -40,8 +30,9 @@ def data(tmp_path):
 
 
 @pytest.fixture
-def tiny(tmp_path, model, model_folder):
-    return Album(tmp_path / "album", model, model_folder)
+def tiny(tmp_path, make_model):
+    folder = make_model("maxmatch", extraction=MADE_BY)
+    return Album(tmp_path / "album", load(folder, "cpu"), folder)
 
 
 def expected(model, path):
@@ -58,19 +49,18 @@ def indexed(tiny):
     return dict(zip(stored.items["path"].to_pylist(), stored.arrays["vectors"], strict=True))
 
 
-@pytest.mark.parametrize("kind", ["store", "shards"])
-def test_images_have_the_embeddings_of_their_features(kind, tiny, data):
-    source = getattr(data, kind)
-    assert tiny.index(source).embedded == 40
-    embeddings, hits = expected(tiny.model, data.store), indexed(tiny)
+def compare(tiny, store):
+    """Compare the index with the embeddings of the store's features."""
+    embeddings, hits = expected(tiny.model, store), indexed(tiny)
     assert hits.keys() == embeddings.keys()
     for name, vectors in hits.items():
         np.testing.assert_allclose(vectors, embeddings[name], atol=1e-6)
-    assert tiny.index(source).embedded == 0
 
 
 def test_only_the_changed_rows_of_a_store_are_embedded(tiny, data):
-    tiny.index(data.store)
+    assert tiny.index(data.store).embedded == 40
+    compare(tiny, data.store)
+    assert tiny.index(data.store).embedded == 0
     with FeatureStore(data.store) as store:
         names, (features, counts, _) = store.image_ids, store.read(range(40))
     with FeatureWriter(data.store, Layout(names, 4, WIDTH, attributes=MADE_BY)) as writer:
@@ -78,12 +68,13 @@ def test_only_the_changed_rows_of_a_store_are_embedded(tiny, data):
             writer.write(row, rows[:count] + (row == 7))
     changes = tiny.index(data.store)
     assert (changes.embedded, changes.changed) == (1, 1)
-    for name, vectors in expected(tiny.model, data.store).items():
-        np.testing.assert_allclose(indexed(tiny)[name], vectors, atol=1e-6)
+    compare(tiny, data.store)
 
 
 def test_shards_bring_splits_captions_and_thumbnails(tiny, data):
-    tiny.index(data.shards)
+    assert tiny.index(data.shards).embedded == 40
+    compare(tiny, data.store)
+    assert tiny.index(data.shards).embedded == 0
     index = tiny.open()
     hits = index.search("two dogs", 40, where='split == "test"').results
     assert len(hits) == 8 and all(result.path.startswith("test.") for result in hits)

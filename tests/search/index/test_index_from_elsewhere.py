@@ -79,17 +79,16 @@ def bound(place, value):
 
 LIES = [
     *({key: 0} for key in ("count", "elements", "size", "numbers")),
-    *({key: value} for key in ("count", "size") for value in ("1", 2**62)),
-    *({"longest": value} for value in ("nan", -1, 1e300, None, [1])),
-    *({"further": 1}, {"method": "maxmatch"}, {"side": "texts"}, {"side": "sounds"}),
+    *({"size": value} for value in ("1", 2**62)),
+    *({"longest": value} for value in ("nan", -1, 1e300)),
+    *({"further": 1}, {"method": "maxmatch"}, {"side": "texts"}),
 ]
 """Values of `codes.json` that are not those of the codes."""
 FAULTS = {
     "album.index": [
         *(column(name, first_null) for name in ("id", "path", "row", "size", "sha256")),
         *(column(name, lambda c: pa.array(range(len(c)))) for name in ("id", "path", "sha256")),
-        *(column(name, lambda c: c.cast(pa.binary())) for name in ("id", "path")),
-        *(column(name, lambda c: c.cast(pa.large_string())) for name in ("id", "path")),
+        *(column("path", lambda c, of=of: c.cast(of)) for of in (pa.binary(), pa.large_string())),
         column("path", lambda c: pa.array([b"\xff%d" % n for n in range(len(c))]).view("string")),
         column("row", lambda c: pa.array(range(1, len(c) + 1))),
         column("row", lambda c: c.cast(pa.float64())),
@@ -102,18 +101,17 @@ FAULTS = {
         table(lambda items: items.slice(0, 0)),
     ],
     "vectors": [lambda target: (target / "vectors.npy").unlink()],
-    "other.npy": [array("other", np.ones((5, 3), np.float32))],
-    "mask.npy": [array("mask", np.ones((5, 3), np.float32))],
-    "log_variance.npy": [array("log_variance", np.ones((5, 3), np.float32))],
+    **{
+        f"{name}.npy": [array(name, np.ones((5, 3), np.float32))]
+        for name in ("other", "mask", "log_variance")
+    },
     "codes": [
         *(lie(CODES, **values) for values in LIES),
         *(lambda target, t=text: (target / CODES).write_text(t) for text in ("{}", "[]", "")),
         array("codes/basis", np.zeros((256, 2))),
         *(array("codes/basis", np.full((256, 256), value)) for value in (np.nan, np.inf)),
-        array("codes/means", np.zeros((1, 1, 7))),
         array("codes/means", np.zeros((1, 1, 256), np.float32)),
-        array("codes/means", np.full((1, 1, 256), np.nan)),
-        *(array(f"codes/{name}", np.zeros(())) for name in ("basis", "means")),
+        *(array("codes/means", np.full((1, 1, size), np.nan)) for size in (7, 256)),
         *(array(f"codes/{name}", np.array(["a"])) for name in ("basis", "means")),
     ],
     "errors.bin": [bound(0, np.nan), bound(0.5, -1), bound(1, np.inf), bound(0, -np.inf)],
@@ -121,10 +119,7 @@ FAULTS = {
     "": [
         *(lie("manifest.json", items=number) for number in (11, 0, -1)),
         lie("manifest.json", broken=-1),
-        *(
-            lie("manifest.json", identity=facts)
-            for facts in ({}, {"method": "vsepp"}, {"method": 5})
-        ),
+        *(lie("manifest.json", identity=facts) for facts in ({}, {"method": "vsepp"})),
         lie("manifest.json", side="sounds"),
     ],
 }
@@ -144,80 +139,65 @@ def test_files_that_do_not_fit_are_refused(words, change, target, vsepp):
     assert words in refused(target, vsepp)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda v: v[:, 0],
-        lambda v: v[None],
-        np.asfortranarray,
-        lambda v: v[..., :-1],
-        lambda v: np.concatenate([v, v], 1),
-        lambda v: v[:, :0],
-        lambda v: v[..., :0],
-        lambda v: v[:-1],
-        *(lambda v, kind=kind: v.astype(kind) for kind in ("i1", "c8", "U5", ">f4", "f8", "f2")),
-        *(lambda v, of=value: np.full_like(v, of) for value in (3e38, np.nan, -np.inf)),
-    ],
-)
-def test_other_embeddings(change, target, vsepp):
-    np.save(target / "vectors.npy", change(np.load(target / "vectors.npy")))
-    reseal(target)
-    refused(target, vsepp)
-    shutil.rmtree(target / "codes")
-    reseal(target)
-    refused(target, vsepp)
+@pytest.mark.parametrize("codes", [True, False])
+def test_other_embeddings(codes, target, vsepp):
+    whole = np.load(target / "vectors.npy")
+    if not codes:
+        shutil.rmtree(target / "codes")
+    for other in (
+        *(whole[:, 0], whole[None], np.asfortranarray(whole.repeat(2, 1)), whole[..., :-1]),
+        *(np.concatenate([whole, whole], 1), whole[:, :0], whole[..., :0], whole[:-1]),
+        *(whole.astype(kind) for kind in ("i1", "c8", "U5", ">f4", "f8", "f2")),
+        *(np.full_like(whole, value) for value in (3e38, np.nan, -np.inf)),
+    ):
+        np.save(target / "vectors.npy", other)
+        reseal(target)
+        refused(target, vsepp)
 
 
-@pytest.mark.parametrize("method", ["msrm", "pcme"])
-def test_variances_that_no_model_gives(method, make_model, pictures, tmp_path):
-    index = made_index(pictures[0].parent, make_model(method), tmp_path / "index")
+def test_variances_that_no_model_gives(make_model, pictures, tmp_path):
+    index = made_index(pictures[0].parent, make_model("msrm"), tmp_path / "index")
     model, path = index.model, index.folder / "log_variance.npy"
     whole = np.load(path)
     for value in (-90, 90, 1e38, -1e38):
         np.save(path, np.full_like(whole, value))
         reseal(index.folder)
         assert "variance" in refused(index.folder, model)
-    if method == "msrm":  # the cosines of PCME read no variances
-        path.unlink()
-        reseal(index.folder)
-        assert "log_variance" in refused(index.folder, model)
+    path.unlink()
+    reseal(index.folder)
+    assert "log_variance" in refused(index.folder, model)
 
 
-def test_captions_without_texts(vsepp_folder, vsepp, tmp_path):
+def test_captions_without_texts_and_files_that_are_not_those_of_the_seal(
+    vsepp_folder, vsepp, tmp_path
+):
     source = tmp_path / "captions.txt"
     source.write_text("a dog\ntwo dogs")
-    target = made_index(source, vsepp_folder, tmp_path / "index").folder
+    index = made_index(source, vsepp_folder, tmp_path / "index")
+    index.check()
+    for name in ("vectors.npy", "items.parquet"):
+        flipped(index.folder / name)
+        with pytest.raises(DataError, match=f"{name}: the content differs"):
+            index.check()
+        flipped(index.folder / name)
     for change in (
         column("text", first_null),
         column("text", lambda c: pa.array(range(len(c)))),
         table(lambda items: items.drop_columns("text")),
     ):
-        change(target)
-        reseal(target)
-        assert "'text'" in refused(target, vsepp)
-
-
-def test_a_check_compares_all_files(target, vsepp):
-    index = Index.open(target, vsepp)
-    index.check()
-    for name in ("vectors.npy", "items.parquet"):
-        flipped(target / name)
-        with pytest.raises(DataError, match=f"{name}: the content differs"):
-            index.check()
+        change(index.folder)
+        reseal(index.folder)
+        assert "'text'" in refused(index.folder, vsepp)
 
 
 @pytest.mark.parametrize(
     ("words", "change"),
     [
         ("SEAL.json), so unfinished or of an older", lambda target: (target / NAME).unlink()),
-        ("SEAL.json: damaged", lambda target: flipped(target / NAME)),
         ("manifest.json: the content differs", lambda target: flipped(target / "manifest.json")),
         ("vectors.npy: damaged", lambda target: cut(target / "vectors.npy")),
-        ("items.parquet: damaged", lambda target: cut(target / "items.parquet")),
-        ("codes.json: the content differs", lambda target: flipped(target / CODES)),
         ("codes.bin: the content differs", lambda target: zeroed(target / "codes" / "codes.bin")),
         ("codes.json: no such file", lambda target: (target / CODES).unlink()),
-        ("codes.bin: no such file", lambda target: shutil.rmtree(target / "codes")),
         ("further.npy: not in the seal", array("codes/further", np.ones(2))),
     ],
 )

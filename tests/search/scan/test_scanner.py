@@ -1,6 +1,5 @@
 """A scan gives the best items of the whole gallery, in a defined order."""
 
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,9 +19,7 @@ from made_galleries import (
     compare,
     made_up,
 )
-from torch.nn.functional import normalize
 
-from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.search.scan import dots
 from manymatch.search.scan.code_writer import write_codes
 from manymatch.search.scan.codes import BLOCK, Codes
@@ -47,7 +44,7 @@ def codes_of(model, gallery, side="images", blocks=1):
 
 
 @pytest.mark.parametrize("score", [*SCORES, "cora beta"])
-@settings(EXAMPLES, max_examples=8)
+@settings(EXAMPLES, max_examples=4)
 @given(data=st.data())
 def test_a_scan_equals_brute_force(small_model, score, data):
     model, draw = small_model(score.removesuffix(" beta")), data.draw
@@ -102,7 +99,7 @@ def test_several_blocks_and_threads_give_the_same(small_model):
     scanner = Scanner(model, gallery, codes_of(model, gallery, blocks=7))
     threads = torch.get_num_threads()
     try:
-        for count in (1, 2, 5):
+        for count in (1, 3):
             torch.set_num_threads(count)
             found = compare(scanner, gallery, queries, model, 10)
             assert max(hits.reranked for hits in found) < n / 4
@@ -110,18 +107,8 @@ def test_several_blocks_and_threads_give_the_same(small_model):
         torch.set_num_threads(threads)
 
 
-def test_items_that_all_have_one_score_are_in_the_order_of_rows(small_model):
-    model = small_model("dive chamfer")
-    gallery = made_up("equal", BLOCK + 100, 4, 16, 0)
-    for resident in (False, True):
-        scanner = Scanner(model, gallery, codes_of(model, gallery), resident=resident)
-        (hits,) = scanner.top(made_up("random", 1, 4, 16, 1), 50)
-        np.testing.assert_array_equal(hits.rows, np.arange(50))
-        assert len(set(hits.scores.tolist())) == 1 and hits.reranked == len(gallery)
-
-
 @pytest.mark.parametrize("score", SCORES)
-@settings(EXAMPLES, max_examples=5)
+@settings(EXAMPLES, max_examples=3)
 @given(
     kind=st.sampled_from(KINDS),
     size=st.sampled_from([16, 17, 64, 1024]),
@@ -154,43 +141,22 @@ def along_the_errors(gallery, queries):
     return replace(queries, vectors=(signs / vectors.shape[2] ** 0.5).float())
 
 
-@pytest.mark.parametrize("fault", ["missing", "wrong"])
-def test_without_right_products_a_search_is_by_brute_force(fault, small_model, monkeypatch):
+def test_without_right_products_a_search_is_by_brute_force(small_model, monkeypatch):
     model = small_model("maxmatch topk")
     gallery, queries = made_up("random", 300, 4, 16, 0), made_up("random", 5, 4, 16, 1)
     codes = codes_of(model, gallery)
-    if fault == "missing":
-        monkeypatch.setattr(dots, "numkong", None)
-    else:
-        monkeypatch.setattr(dots.Products, "__call__", lambda *_: np.zeros((67, 1), np.int32))
-    dots.available.cache_clear()
     try:
-        with pytest.warns(UserWarning, match="wrong") if fault == "wrong" else nullcontext():
+        monkeypatch.setattr(dots.Products, "__call__", lambda *_: np.zeros((67, 1), np.int32))
+        dots.available.cache_clear()
+        with pytest.warns(UserWarning, match="wrong"):
             assert not dots.available()
+        monkeypatch.setattr(dots, "numkong", None)
+        dots.available.cache_clear()
+        assert not dots.available()
         found = compare(Scanner(model, gallery, codes), gallery, queries, model, 10)
     finally:
         dots.available.cache_clear()
     assert {hits.reranked for hits in found} == {300}
-
-
-@pytest.mark.parametrize(("size", "spread"), [(1024, 0), (64, 1e-2), (64, 1e-3)])
-def test_codes_tell_items_apart(small_model, size, spread):
-    """Vectors near a space of 200 dimensions, and vectors that crowd around one set."""
-    model, space = small_model("dive smooth_chamfer"), torch.randn(200, 1024)
-    gallery, queries = (made_up("random", n, 4, min(size, 200), n) for n in (1500, 10))
-
-    def near(vectors):
-        return vectors @ space + 0.05 * torch.randn(*vectors.shape[:2], 1024)
-
-    vectors = gallery.vectors[:1] + spread * gallery.vectors
-    if not spread:
-        vectors = near(gallery.vectors)
-        queries = Embeddings(normalize(near(queries.vectors), dim=2))
-    gallery = Embeddings(normalize(vectors, dim=2))
-    codes = codes_of(model, gallery)
-    assert codes.sizes.size == min(size, 256)
-    found = compare(Scanner(model, gallery, codes), gallery, queries, model, 5)
-    assert max(hits.reranked for hits in found) < 150
 
 
 def test_faults_are_errors_of_one_line(small_model, tmp_path):

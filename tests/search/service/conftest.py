@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import uvicorn
+from chromium import started
 from made_explored import DATASET, make_explored
 from made_indexes import made_index
 from starlette.testclient import TestClient
@@ -104,6 +105,12 @@ def explored(layout, tmp_path):
     with TestClient(app, ADDRESS, raise_server_exceptions=False) as client:
         yield client
     shutil.rmtree(layout.votes(DATASET).parent, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")  # its event loop is in the way of those of other tests
+def browser():
+    with started() as driven:
+        yield driven
 
 
 def assert_refused(answer, status):

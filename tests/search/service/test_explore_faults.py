@@ -4,73 +4,57 @@ import json
 import shutil
 from pathlib import Path
 
-import command_line
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from made_explored import CAPTION_IDS, DATASET, DEPTH, IMAGE_IDS, TRUE
+from made_explored import DATASET
 from starlette.testclient import TestClient
 
 from manymatch.config.layout import Layout
-from manymatch.results.ranked import Ranked, write_ranked
 from manymatch.search.explore.explorer import Explorer
-from manymatch.search.explore.lists import query
 from manymatch.search.service.app import application
 from manymatch.util.errors import DataError
 from manymatch.util.json_file import read_object
 
 from .conftest import ADDRESS
 
+BODY = {"image": 0, "caption": 5, "relevant": True, "annotator": "ann"}
 
-@pytest.mark.parametrize(
-    ("change", "headers", "status"),
-    [
+
+def test_a_faulty_judgment_writes_nothing(explored, layout):
+    for change, headers, status in (
         ({}, {"origin": "http://evil.example"}, 403),
         ({}, {"content-type": "text/plain"}, 415),
         ({"image": 99}, {}, 404),
-        ({"annotator": "../x"}, {}, 422),
-        ({"annotator": ""}, {}, 422),
+        *(({"annotator": name}, {}, 422) for name in ("../x", "")),
         ({"relevant": "perhaps"}, {}, 422),
         ({"more": 1}, {}, 422),
+    ):
+        answer = explored.post("/explore/judgments", json=BODY | change, headers=headers)
+        assert answer.status_code == status and answer.json().keys() == {"error"}
+        assert not layout.votes(DATASET).exists()
+    own = {"origin": ADDRESS}
+    assert explored.post("/explore/judgments", json=BODY, headers=own).status_code == 200
+
+
+FAULTS = {
+    422: [
+        *("queries?sort=nothing", "queries?sort=rank_x", "queries?right=x", "queries?size=1000"),
+        *("queries?first=x:sets", "query?row=-1", "hubs?sort=rank_sets", "unjudged?sort=x"),
+        *("nothing", "map?method=x"),
     ],
-)
-def test_a_faulty_judgment_writes_nothing(explored, layout, change, headers, status):
-    body = {"image": 0, "caption": 5, "relevant": True, "annotator": "ann"} | change
-    answer = explored.post("/explore/judgments", json=body, headers=headers)
-    assert answer.status_code == status and answer.json().keys() == {"error"}
-    assert not layout.votes(DATASET).exists()
+    404: ["query?row=99", "images/99"],
+    400: ["map?method=table", "explain?method=table&image=0&caption=0"],
+}
+"""Requests, by the status of the refusal."""
 
 
-def test_a_page_of_this_address_may_judge(explored):
-    body = {"image": 0, "caption": 5, "relevant": True, "annotator": "ann"}
-    answer = explored.post("/explore/judgments", json=body, headers={"origin": ADDRESS})
-    assert answer.status_code == 200
-
-
-@pytest.mark.parametrize(
-    ("path", "status"),
-    [
-        ("queries?sort=nothing", 422),
-        ("queries?sort=rank_x", 422),
-        ("queries?right=x", 422),
-        ("queries?first=x:sets", 422),
-        ("queries?size=1000", 422),
-        ("query?row=99", 404),
-        ("query?row=-1", 422),
-        ("images/99", 404),
-        ("hubs?sort=rank_sets", 422),
-        ("unjudged?sort=x", 422),
-        ("nothing", 422),
-        ("map?method=table", 400),
-        ("map?method=x", 422),
-        ("explain?method=table&image=0&caption=0", 400),
-    ],
-)
-def test_a_faulty_request_has_one_line(explored, path, status):
-    answer = explored.get(f"/explore/{path}")
-    assert answer.status_code == status and answer.json().keys() == {"error"}
-    column = path.partition("sort=")[2]
-    assert not column or answer.json()["error"] == f"no method or column '{column}'"
+def test_a_faulty_request_has_one_line(explored):
+    for status, paths in FAULTS.items():
+        for path in paths:
+            answer = explored.get(f"/explore/{path}")
+            assert answer.status_code == status and answer.json().keys() == {"error"}
+            column = path.partition("sort=")[2]
+            assert not column or answer.json()["error"] == f"no method or column '{column}'"
 
 
 def test_faults_of_the_project_are_one_line(layout, tmp_path):
@@ -94,8 +78,7 @@ def test_faults_of_the_project_are_one_line(layout, tmp_path):
     assert answer.status_code == 400 and "tiny.parquet" in answer.json()["error"]
     copy.votes(DATASET).parent.rmdir()
     copy.votes(DATASET).parent.write_text("")
-    body = {"image": 0, "caption": 5, "relevant": True, "annotator": "ann"}
-    answer = client.post("/explore/judgments", json=body)
+    answer = client.post("/explore/judgments", json=BODY)
     assert answer.status_code == 400 and "judgments" in answer.json()["error"]
 
 
@@ -114,34 +97,3 @@ def test_a_result_that_does_not_fit_is_left_out(layout, tmp_path, capsys):
     assert Explorer(copy, DATASET).methods.keys() == {"sets", "table"}
     said = capsys.readouterr()
     assert all(f"left out: {name}" in said.out + said.err for name in ("damaged", "half", "small"))
-
-
-def test_ranks_beyond_a_tie_with_the_last_kept_item_are_unknown(layout, tmp_path):
-    copy = Layout(Path(shutil.copytree(layout.root, tmp_path / "copy")))
-    image, caption = (ids.index(id) for ids, id in zip((IMAGE_IDS, CAPTION_IDS), TRUE, strict=True))
-    path = copy.run(DATASET, "sets") / "t2i.parquet"
-    ranked = Ranked(path)
-    ranks, items, scores = ranked.ranks.copy(), ranked.items.copy(), ranked.scores.copy()
-    items[caption, :] = [image, *(one for one in range(8) if one not in (image, 0))][:DEPTH]
-    scores[caption], ranks[caption] = 1.0, 8
-    write_ranked(path, CAPTION_IDS, ranks, items, scores, None)
-    explorer = Explorer(copy, DATASET)
-    assert explorer.table("t2i")["judged_sets"][caption].as_py() is None
-    positives = query(explorer, "t2i", caption, 10)["positives"]
-    assert all("sets" not in one["ranks"] for one in positives)
-    write_ranked(path, CAPTION_IDS, ranks, items, scores - np.arange(DEPTH) // 3, None)
-    assert Explorer(copy, DATASET).table("t2i")["judged_sets"][caption].as_py() == 3
-
-
-def test_the_commands(layout, tmp_path, monkeypatch, capfd):
-    monkeypatch.chdir(layout.root)
-    target = tmp_path / "all.parquet"
-    command_line.run(f"export --to {target}", monkeypatch)
-    assert pq.read_metadata(target).num_rows == 32
-    for command, words in (
-        ("explore other --port 0 --no-browser", "no results to explore"),
-        (f"export tiny --to {tmp_path / 'x.parquet'} --vectors table", "no trained model"),
-        (f"export tiny --to {layout.params}", ".parquet"),
-    ):
-        assert words in command_line.fails(command, monkeypatch, capfd)
-    assert sorted(tmp_path.iterdir()) == [target]

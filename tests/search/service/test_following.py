@@ -8,7 +8,7 @@ import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from threading import Event
+from threading import Event, Semaphore
 
 import httpx
 import psutil
@@ -54,30 +54,30 @@ def names(folder):
     return {path.name for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize(
-    ("updates", "clients"), [(6, 4), pytest.param(100, 16, marks=pytest.mark.slow)]
-)
-def test_clients_see_no_error_while_the_index_changes(photos, client, make_model, updates, clients):
-    done, kept, process = Event(), photos / "0.png", psutil.Process()
-    before = indexes_in_memory()
-    bytes_used = list[int]()
+@pytest.mark.slow
+def test_clients_see_no_error_while_the_index_changes(photos, client, make_model):
+    """100 updates, at each of which 16 clients ask, spread over a sixth of a second."""
+    model, kept, process = make_model("vsepp"), photos / "0.png", psutil.Process()
+    before, asked, done, bytes_used = indexes_in_memory(), Semaphore(0), Event(), []
 
-    def search():
+    def search(number):
         answers = 0
-        while not done.is_set():
+        while asked.acquire() and not done.is_set():
+            time.sleep(number / 100)
             assert {"1.png", "2.png"} <= found(client)
             answers += 1
         return answers
 
-    with ThreadPoolExecutor(clients) as pool:
-        searches = [pool.submit(search) for _ in range(clients)]
+    with ThreadPoolExecutor(16) as pool:
+        searches = [pool.submit(search, number) for number in range(16)]
         try:
-            for update in range(updates):
+            for update in range(100):
+                asked.release(16)
                 if update % 2:
                     shutil.copy(photos / "1.png", kept)
                 else:
                     kept.unlink()
-                made_index(photos, make_model("vsepp"), photos.with_suffix(".index"))
+                made_index(photos, model, photos.with_suffix(".index"))
                 state = client.post("/reload").json()
                 assert state["status"] == "ready"
                 assert state["indexes"][0]["items"] == len(names(photos))
@@ -85,10 +85,11 @@ def test_clients_see_no_error_while_the_index_changes(photos, client, make_model
                 bytes_used.append(process.memory_info().rss)
         finally:
             done.set()
-        assert all(one.result() for one in searches)
+            asked.release(16)
+        assert sum(one.result() for one in searches) > 1000
     assert 0 < indexes_in_memory() < before + 3  # a thread may hold the former index for a batch
-    if updates == 100:  # the heap of a process with other tests grows in steps of tens of megabytes
-        assert max(bytes_used[-20:]) < max(bytes_used[10:30]) + 100e6
+    # The heap of a process with other tests grows in steps of tens of megabytes.
+    assert max(bytes_used[-20:]) < max(bytes_used[10:30]) + 100e6
 
 
 def indexes_in_memory():
@@ -96,14 +97,7 @@ def indexes_in_memory():
     return sum(type(one) is manymatch.Index for one in gc.get_objects())
 
 
-def test_an_index_by_another_model_is_taken_over(photos, client, make_model):
-    shutil.rmtree(photos.with_suffix(".index"))
-    made_index(photos, make_model("maxmatch"), photos.with_suffix(".index"))
-    assert client.post("/reload").json()["indexes"][0]["method"] == "maxmatch"
-    assert found(client) == names(photos)
-
-
-def test_an_index_that_cannot_be_used_changes_nothing(photos, client, capsys):
+def test_an_index_that_cannot_be_used_changes_nothing(photos, client, make_model, capsys):
     index = photos.with_suffix(".index")
     shutil.move(index, photos.with_suffix(".aside"))
     elsewhere = {"origin": "http://evil.example"}
@@ -116,6 +110,10 @@ def test_an_index_that_cannot_be_used_changes_nothing(photos, client, capsys):
     assert found(client) == names(photos)
     said = capsys.readouterr().err.splitlines()
     assert sum("goes on as it was" in line for line in said) == 2
+    shutil.rmtree(index)
+    made_index(photos, make_model("maxmatch"), index)
+    assert client.post("/reload").json()["indexes"][0]["method"] == "maxmatch"
+    assert found(client) == names(photos)
 
 
 def test_the_folder_is_watched(photos, make_model, monkeypatch):
@@ -139,7 +137,6 @@ def test_the_command_follows_its_folder_until_it_is_interrupted(photos, make_mod
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        assert process.stderr
         said = (line for line in process.stderr if " items, " in line)
         assert "5 items" in next(said)
         (photos / "0.png").unlink()
@@ -151,16 +148,11 @@ def test_the_command_follows_its_folder_until_it_is_interrupted(photos, make_mod
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("store", ["file", "s3"])
-def test_services_follow_one_table_though_one_of_them_is_killed(
-    photos, make_model, store, monkeypatch
-):
+def test_services_follow_one_table_though_one_of_them_is_killed(photos, make_model, monkeypatch):
     """Each answer is that of the table before the update or after it."""
     model, before, done = make_model("vsepp"), names(photos), Event()
     with ExitStack() as stack:
-        place = f"file://{photos.parent}/tables/photos"
-        if store == "s3":
-            place = f"{stack.enter_context(s3_bucket(monkeypatch))}/photos"
+        place = f"{stack.enter_context(s3_bucket(monkeypatch))}/photos"
         options = {"engine": "lance", "url": place}
         made_index(photos, model, photos.parent / "work", **options)
         services = [stack.enter_context(service(place)) for _ in range(2)]
@@ -206,7 +198,6 @@ def service(place):
     """A process of the command, and its address."""
     command = [warm_commands.folder() / "manymatch", "serve", place, "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr
         (address,) = re.findall(r"http://\S+", process.stderr.readline())
         yield process, address
         process.kill()

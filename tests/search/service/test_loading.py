@@ -17,7 +17,7 @@ from manymatch.util.json_file import read_object
 from .conftest import ADDRESS, assert_refused
 
 
-def test_an_index_that_loads_or_fails_says_so(indexes, tmp_path, capsys):
+def test_an_index_that_loads_or_fails_says_so(indexes, tmp_path, monkeypatch, capsys):
     maxmatch = indexes[2] / read_object(indexes[2] / "manifest.json")["model"]
     # Without its start, nothing loads.
     waiting = TestClient(application([ServedIndex.from_folder(indexes[0])]), ADDRESS)
@@ -49,14 +49,9 @@ def test_an_index_that_loads_or_fails_says_so(indexes, tmp_path, capsys):
         with pytest.raises(ConfigError, match="index"):
             application([ServedIndex.from_folder(folder) for folder in folders])
 
-
-def test_an_index_for_which_there_is_no_memory_has_failed(indexes, monkeypatch, capsys):
     def full(*_):
         raise RuntimeError("CUDA error: out of memory\nand more")
 
     monkeypatch.setattr(Index, "open", full)
-    served = ServedIndex.from_folder(indexes[0])
-    served.load().join()
-    served.end()
-    assert served.status == "failed"
+    assert loaded(indexes[0]).status == "failed"
     assert "error: index 'photos': CUDA error: out of memory\n" in capsys.readouterr().err
