@@ -90,7 +90,7 @@ def read_scores(path):
 
 
 def read_rows(path):
-    np.array(feature_array(path, "images", "regions", "width"))
+    np.array(feature_array(path, "images", "width"))
 
 
 def read_parquet(path):
