@@ -3,6 +3,7 @@
 import errno
 import io
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -205,7 +206,14 @@ finally:
 
 def test_outside_a_project_every_command_says_so(tmp_path, monkeypatch, fails):
     monkeypatch.chdir(tmp_path)
-    for command in (*STAGES, "check", "code", "download scenes", "rerank scenes cora"):
+    for command in (
+        *STAGES,
+        "check",
+        "code",
+        "download scenes",
+        "rerank scenes cora",
+        "probe scenes a",
+    ):
         line = fails(command)
         assert "no project here" in line and "To start a project" in line
 
@@ -217,3 +225,16 @@ def test_an_output_that_cannot_be_written_is_one_line(checkout, fails):
         line = fails("code")
         assert "data" in line and "Remove" in line
         data.unlink()
+
+
+def test_a_mount_point_as_output_is_one_line(checkout, fails):
+    """The output of the stage `code` is a disk of its own of 4 KiB."""
+    folder = checkout / "data" / "code"
+    folder.mkdir(parents=True)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(folder)]
+    if not shutil.which("mount") or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("no right to mount a disk")
+    try:
+        assert "mount" in fails("code")
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)

@@ -87,6 +87,14 @@ MISSING = [
         ],
     ),
     (
+        runs("youcook2", "howto100m", preset="swamp"),
+        ["sources.youcook2", "published.youcook2", "youcook2/swamp.yaml: model.word2vec_file"],
+    ),
+    (
+        runs("scenes", "resnet50", extraction__resnet50__weights="./weights"),
+        ["extraction.resnet50.weights: no such folder, and no name on the hub: ./weights"],
+    ),
+    (
         runs("coco", "pixels512", preset="vse_infinity_resnext101_bert"),
         ["model.image.cnn.weights: no such file or folder: data/raw/weights/ig_resnext101"],
     ),
