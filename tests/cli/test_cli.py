@@ -206,14 +206,8 @@ finally:
 
 def test_outside_a_project_every_command_says_so(tmp_path, monkeypatch, fails):
     monkeypatch.chdir(tmp_path)
-    for command in (
-        *STAGES,
-        "check",
-        "code",
-        "download scenes",
-        "rerank scenes cora",
-        "probe scenes a",
-    ):
+    others = "check", "code", "download scenes", "rerank scenes cora", "probe scenes a"
+    for command in (*STAGES, *others):
         line = fails(command)
         assert "no project here" in line and "To start a project" in line
 

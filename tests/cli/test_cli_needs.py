@@ -91,8 +91,8 @@ MISSING = [
         ["sources.youcook2", "published.youcook2", "youcook2/swamp.yaml: model.word2vec_file"],
     ),
     (
-        runs("scenes", "resnet50", extraction__resnet50__weights="./weights"),
-        ["extraction.resnet50.weights: no such folder, and no name on the hub: ./weights"],
+        runs("scenes", "resnet50", extraction__resnet50__weights="./weights.pth"),
+        ["extraction.resnet50.weights: no such file or folder: ./weights.pth"],
     ),
     (
         runs("coco", "pixels512", preset="vse_infinity_resnext101_bert"),
