@@ -6,6 +6,7 @@ from small_methods import encode
 
 from manymatch.losses.contrastive import sigmoid_pairs
 from manymatch.losses.triplets import triplet
+from manymatch.util.errors import ConfigError
 
 
 @pytest.mark.parametrize(
@@ -39,3 +40,15 @@ def test_the_sigmoid_loss_learns_its_scale_and_bias(build, make_batch, name):
     loss.backward()
     assert method.matching.log_scale.grad.abs() > 0
     assert method.matching.bias.grad.abs() > 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"image": {"encoder": "raw"}}, "image: local features have size 12"),
+        ({"text": {"local": "vectors"}}, "text: local features have size 8"),
+    ],
+)
+def test_encoders_that_leave_another_size_are_refused(build, settings, message):
+    with pytest.raises(ConfigError, match=message):
+        build("vse_infinity", settings)

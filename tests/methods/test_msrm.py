@@ -136,6 +136,14 @@ def test_each_direction_ranks_by_its_querys_gaussian(build, make_batch):
     assert torch.equal(ranking.t2i.items, by_text.T.argsort(1)[:, :3])
 
 
+def test_retrieval_by_means_is_the_cosine_both_ways(build, make_batch):
+    method, batch = build("msrm", {"inference": "mu"}).eval(), make_batch(range(3))
+    images, texts = encode(method, batch)
+    assert method.t2i_score is None
+    expected = images.vectors[:, 0] @ texts.vectors[:, 0].T
+    torch.testing.assert_close(method.score(images, texts), expected)
+
+
 @pytest.mark.parametrize("activation", ["sigmoid", "relu"])
 def test_retrieval_by_the_last_layer_takes_each_candidate_as_a_hypergraph(
     build, make_batch, activation
