@@ -187,12 +187,8 @@ def _edges(caption: Tensor, owner: Tensor, subject: Tensor, object_: Tensor) -> 
 
 def segment_pairs(first: Tensor, second: Tensor, count: int) -> Tensor:
     """`(2, E)` pairs of row numbers: each row of `first` with each row of `second` that belongs to
-    the same segment.
-
-    Args:
-        first, second: `(V,)`, `(W,)` segments of the rows, ascending.
-        count: at least the number of segments.
-    """
+    the same segment. `first (V,)` and `second (W,)` are the segments of the rows, ascending, at
+    most `count` of them."""
     sizes = torch.bincount(second, minlength=count)
     starts, repeats = sizes.cumsum(0) - sizes, sizes[first]
     rows = torch.arange(len(first)).repeat_interleave(repeats)

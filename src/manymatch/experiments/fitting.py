@@ -21,13 +21,8 @@ def fit(
     epochs: int,
     lr: float,
 ) -> tuple[int, float]:
-    """Train `networks` and `labels` with Adam on the sums of the losses' terms.
-
-    The networks get the weights of the epoch with the best validation.
-
-    Returns:
-        The best epoch (from 1) and its validation.
-    """
+    """Train `networks` and `labels` with Adam on the sums of the losses' terms. The networks get
+    the weights of the epoch with the best validation: that epoch (from 1) and its validation."""
     parts = nn.ModuleList([networks] if labels is None else [networks, labels])
     parts.to(next(networks.parameters()).device)
     optimizer = torch.optim.Adam(parts.parameters(), lr=lr, fused=True)

@@ -204,9 +204,6 @@ def retrieval(
         labels, gallery_labels: the classes `(n,)` and `(m,)`. The gallery has the class of every
             query.
         scores: the number of scores that are held at once, at least those of one query.
-
-    Raises:
-        DivergenceError: a vector is not finite.
     """
     for vectors in (queries, gallery):
         checked(vectors)

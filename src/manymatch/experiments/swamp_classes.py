@@ -58,10 +58,8 @@ SHOWN, PICTURES = 12, 4
 
 
 def describe_classes(model: Path, shards: Path, target: Path, *, split: str, parser: str) -> None:
-    """Write the classes of the SwAMP in `model` on `split` to `target`.
-
-    Args:
-        parser: name of the spaCy model that finds nouns and verbs.
+    """Write the classes of the SwAMP in `model` on `split` to `target`. The spaCy model `parser`
+    finds nouns and verbs.
 
     Raises:
         ConfigError: the model has no classes, or there is no such spaCy model.

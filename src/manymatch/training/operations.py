@@ -79,14 +79,9 @@ def training_operations(
     needed. What freezes and thaws learns in its epochs alone. Left out are elementwise operations,
     the optimiser, the validation, and the padding of captions.
 
-    Args:
-        preset: the settings, with a method that learns.
-        images, captions: those of the training split.
-        shape: R and F, the regions of an image and the size of a region; None if these are not
-            known and a network reads pixels.
-
-    Raises:
-        ConfigError: the operations cannot be counted; the message says why.
+    `images` and `captions` are those of the training split. `shape` is R and F, the regions of an
+    image and the size of a region; None if these are not known and a network reads pixels. It is a
+    `ConfigError` if the operations cannot be counted.
     """
     training = preset.training
     # As in `shards.read.batches`: an incomplete batch is left out, unless it is the only one.

@@ -34,10 +34,8 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Source:
-    """A trained model in `folder`, and the `settings` that match its parameters with the method's.
-
-    `sha256` is the hash of its weights and words.
-    """
+    """A trained model in `folder`, the hash of its weights and words, and the `settings` that match
+    its parameters with the method's."""
 
     folder: Path
     settings: WarmStart
@@ -45,13 +43,9 @@ class Source:
 
     @torch.no_grad()
     def load(self, method: Method, vocabulary: AnyVocabulary) -> None:
-        """Copy the source's weights to `method`, which numbers captions by `vocabulary`.
-
-        Raises:
-            CheckpointError: a parameter or buffer of either side has no counterpart of equal
-                shape, and the settings do not name it; or the settings name a parameter that does
-                not exist.
-        """
+        """Copy the source's weights to `method`, which numbers captions by `vocabulary`. It is a
+        `CheckpointError` if a parameter or buffer of either side has no counterpart of equal shape
+        and the settings do not name it, or if they name a parameter that does not exist."""
         weights = method.state_dict()
         fresh = self._matched(self.settings.fresh, weights, "fresh")
         values = self._renamed(weights.keys() - fresh)

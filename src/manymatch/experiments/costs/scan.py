@@ -96,10 +96,8 @@ def cross_attention(
     its image-to-text form has the words as context and the regions as elements.
 
     Args:
-        context: `(n, R, D)`, L2-normalised.
-        context_mask: `(n, R)`, True where real.
-        elements: `(m, L, D)`, L2-normalised.
-        element_mask: `(m, L)`, True where real.
+        context, elements: `(n, R, D)` and `(m, L, D)`, L2-normalised.
+        context_mask, element_mask: `(n, R)` and `(m, L)`, True where real.
         temperature: SCAN's lambda_1, an inverse temperature.
 
     Returns:

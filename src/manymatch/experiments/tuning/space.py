@@ -113,10 +113,8 @@ class Domain(Strict):
 class Pruning(Strict):
     """A trial ends after an epoch if its best rsum so far is below the median of the earlier
     trials after the same number of epochs at the full rate. The first `after_trials` trials and the
-    first `after_full_epochs` epochs of a trial are free of the rule.
-
-    Epochs of warm-up do not count: a trial that warms up is behind all others for so long.
-    """
+    first `after_full_epochs` epochs of a trial are free of the rule. Epochs of warm-up do not
+    count: a trial that warms up is behind all others for so long."""
 
     after_trials: Count = 5
     after_full_epochs: Count = 5

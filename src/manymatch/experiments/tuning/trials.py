@@ -66,13 +66,12 @@ def tune(
     The same command continues a search that was killed or whose budget was too small. Trials that
     earlier code finished count.
 
+    The results of each preset are returned and written to `reports/tuning/DATASET/PRESET.json`, the
+    best settings as a preset to `reports/tuning/DATASET/PRESET.yaml`.
+
     Args:
         jobs: trials at a time. None: one for each GPU or, without GPUs, for each core.
         device: auto, cpu, cuda, or one GPU such as cuda:1.
-
-    Returns:
-        The results of each preset, which are also written to `reports/tuning/DATASET/PRESET.json`.
-        The best settings are written as a preset to `reports/tuning/DATASET/PRESET.yaml`.
 
     Raises:
         ConfigError, DataError: the space, a preset or the data cannot be used. Nothing has run.
