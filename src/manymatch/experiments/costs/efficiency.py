@@ -198,7 +198,7 @@ def cost_of(
         size=embedded.images.vectors.shape[2],
         parameters=sum(parameter.numel() for parameter in method.parameters()),
         multiply_adds=similarity_operations(
-            method.score, embedded.images.rows(slice(1)), embedded.texts.rows(slice(1))
+            method.score, embedded.images.rows(slice(0, 1)), embedded.texts.rows(slice(0, 1))
         ),
         step=step,
         test=TestCost(embedding=embedding, ranking=ranking, scaled_from=scaled_from),
