@@ -124,7 +124,12 @@ class Download:
     """The download of `target` from `url`, and the bytes of an earlier, unfinished one."""
 
     def __init__(
-        self, url: str, target: Path, expected: Expected, opened: Opener, quiet: bool
+        self,
+        url: str,
+        target: Path,
+        expected: Expected,
+        opened: Opener = http.opened,
+        quiet: bool = False,
     ) -> None:
         self._url, self._target, self._expected = url, target, expected
         self._opened, self._quiet = opened, quiet
