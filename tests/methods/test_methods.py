@@ -95,6 +95,8 @@ def test_an_unknown_method_is_refused_with_the_nearest(vocabulary):
         ("dive", {"triplet_weight": 0.0}, "all 0"),
         ("pvse", {"sets": {"sise": 3}}, "unknown key 'sets.sise'; did you mean 'size'"),
         ("maxmatch", {"sets": 4}, "sets"),
+        ("dive", {"sets": {"module": "pie_net", "update": "gru"}}, "is an option of the module"),
+        ("dive", {"image": {"encoder": "raw", "position_size": 8}}, "is an option of the encoder"),
         ("dive", {"margin": 0}, "margin"),
         ("dive", {"size": 15}, "size"),
         ("cora", {"size": 20, "heads": 16}, "size 20 is not a multiple of 16 heads"),

@@ -101,6 +101,7 @@ def test_boxes_tell_the_place_of_an_image_s_features(build, make_batch):
         same = torch.equal(method.encode_images(batch).vectors, method.encode_images(moved).vectors)
         passes = torch.equal(method.image_passes(batch), method.image_passes(moved))
         assert same == passes == (not coded)
+    assert build("pvse").image_passes(batch) is None  # one look, no passes
 
 
 def test_places_that_nothing_tells_are_refused(build, make_batch):

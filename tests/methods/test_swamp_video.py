@@ -15,7 +15,7 @@ from manymatch.methods.swamp_video import GatedEmbedding, WordMaximum
 from manymatch.model.howto100m import import_howto100m
 from manymatch.networks.encoders.word_vectors import WordTable, read_word2vec
 from manymatch.training.warm_start import find_source
-from manymatch.util.errors import ManyMatchError
+from manymatch.util.errors import DataError, ManyMatchError
 
 
 def test_a_caption_is_the_maximum_over_its_known_words():
@@ -178,3 +178,10 @@ def test_another_model_is_refused(tmp_path, state, reason):
     with pytest.raises(ManyMatchError, match=reason):
         import_howto100m(tmp_path / "model.pth", tmp_path / "released")
     assert not (tmp_path / "released").exists()
+
+
+def test_a_file_of_something_else_is_refused(tmp_path):
+    (tmp_path / "model.pth").write_bytes(b"<html>")
+    with pytest.raises(DataError, match="not a file of torch") as fault:
+        import_howto100m(tmp_path / "model.pth", tmp_path / "released")
+    assert "weights_only" not in str(fault.value) and "\n" not in str(fault.value)

@@ -6,10 +6,12 @@ import shutil
 
 import pytest
 import torch
+import transformers
 from hub_models import cached, edit
 from hub_texts import built
 
 from manymatch.batch.wordpieces import load_vocabulary
+from manymatch.networks.backbones.learning import layer_stack
 from manymatch.networks.encoders.hub_text import HubTextEncoder, HubTextSettings
 from manymatch.util.errors import ConfigError, DataError
 
@@ -73,6 +75,13 @@ def test_the_code_of_a_tokeniser_never_runs(folders, tmp_path):
     )
     assert built(folder).ends == 2
     assert not (tmp_path / "ran").exists()
+
+
+def test_lists_that_hold_parts_of_layers_are_no_layers():
+    sizes = {"vocab_size": 16, "emb_dim": 8, "n_layers": 2, "n_heads": 2}
+    network = transformers.AutoModel.from_config(transformers.XLMConfig(**sizes))
+    with pytest.raises(ConfigError, match="no list of whole layers"):
+        layer_stack(network)
 
 
 def test_a_copy_of_the_hub_on_this_machine_needs_no_network(folders, tmp_path, monkeypatch):
