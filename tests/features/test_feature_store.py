@@ -1,6 +1,5 @@
 """The store: what goes in comes out, and nothing damaged gets through."""
 
-import multiprocessing
 import os
 import signal
 
@@ -81,9 +80,7 @@ def test_rows_come_back_padded_in_the_asked_order(store):
     np.testing.assert_array_equal(read_boxes, padded(boxes)[rows])
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"chunks": (1, REGIONS, WIDTH), "fletcher32": True, "compression": "gzip"}]
-)
+@pytest.mark.parametrize("settings", [{}, {"chunks": (1, REGIONS, WIDTH), "compression": "gzip"}])
 def test_any_hdf5_program_reads_and_writes_a_store(store, tmp_path, settings):
     """The rows of the other program have no checksum, or have another size in the file."""
     with h5py.File(store) as file:
@@ -122,27 +119,6 @@ def test_equal_content_gives_equal_bytes_and_one_hash(store):
     assert hashes[0] == hashes[1] != hashes[2] and len({*contents[:3]}) == 1
 
 
-def test_every_flipped_byte_is_found_or_harmless(store):
-    """HDF5's own structures too: the content that is read must be right, or the store refused."""
-    data = store.read_bytes()
-    features, boxes = map(padded, arrays())
-    offsets = range(0, len(data), 11)
-    refused = 0
-    for at in offsets:
-        store.write_bytes(data)
-        flip(store, at)
-        try:
-            with FeatureStore(store) as result:
-                read, counts, read_boxes = result.read(range(len(IDS)))
-                assert result.image_ids == IDS and counts.tolist() == COUNTS
-            np.testing.assert_array_equal(read, features)
-            np.testing.assert_array_equal(read_boxes, boxes)
-        except DataError as error:
-            assert "\n" not in str(error)
-            refused += 1
-    assert refused > 0.5 * len(offsets)  # the others are gaps that nobody reads
-
-
 def changed(change):
     """Changes a store by h5py."""
 
@@ -171,10 +147,7 @@ def replaced(values):
         (changed(lambda file: file.pop("image_id")), "not a feature store"),
         (replaced(np.ones((len(IDS), REGIONS, WIDTH))), "is float64"),
         (replaced(h5py.ExternalLink("secret.h5", "/x")), "is a link"),
-        *(
-            (changed(lambda file, v=v: file["features"].__setitem__((1, 2, 3), v)), "'bé': .*NaN")
-            for v in (np.nan, np.inf, -np.inf)
-        ),
+        (changed(lambda file: file["features"].__setitem__((1, 2, 3), np.inf)), "'bé': .*NaN"),
     ],
 )
 def test_what_is_no_store_or_damaged_is_one_line(store, damage, words):
@@ -182,6 +155,16 @@ def test_what_is_no_store_or_damaged_is_one_line(store, damage, words):
     with pytest.raises(DataError, match=words) as fault:
         read_all(store)
     assert "store.h5" in str(fault.value) and "\n" not in str(fault.value)
+
+
+def test_the_checksum_is_the_one_of_hdf5(tmp_path):
+    for size in (1, 8, 100_001):
+        data = np.random.default_rng(size).integers(0, 256, size, np.uint8)
+        with h5py.File(tmp_path / "file.h5", "w") as file:
+            dataset = file.create_dataset("x", data=data, chunks=(size,), fletcher32=True)
+            file.flush()
+            _, chunk = dataset.id.read_direct_chunk((0,))
+        assert chunk[-4:] == layout.checksum(data.tobytes())
 
 
 def test_only_what_float16_holds_is_usable():
@@ -192,33 +175,6 @@ def test_only_what_float16_holds_is_usable():
     singles = np.array([0, -65504, 65504, np.nan, np.inf, -1e20, 65505], np.float32)
     usable = [layout.all_usable(singles[at : at + 1]) for at in range(7)]
     assert usable == [True] * 3 + [False] * 4
-
-
-@pytest.mark.parametrize("size", [1, 2, 7, 8, 1000, 100_001])
-def test_the_checksum_is_the_one_of_hdf5(tmp_path, size):
-    rng = np.random.default_rng(size)
-    for data in (rng.integers(0, 256, size, np.uint8), np.full(size, 255, np.uint8)):
-        with h5py.File(tmp_path / "file.h5", "w") as file:
-            dataset = file.create_dataset("x", data=data, chunks=(size,), fletcher32=True)
-            file.flush()
-            _, chunk = dataset.id.read_direct_chunk((0,))
-        assert chunk[-4:] == layout.checksum(data.tobytes())
-
-
-def test_a_store_of_bytes(tmp_path):
-    """Pixels: a byte a value, checked by their checksum alone, since any byte is a number."""
-    path = tmp_path / "pixels.h5"
-    images = np.random.default_rng(0).integers(0, 256, (len(IDS), REGIONS, 3), dtype=np.uint8)
-    with FeatureWriter(path, Layout(IDS, REGIONS, 3, "uint8")) as out:
-        for row, pixels in enumerate(images):
-            out.write(row, pixels)
-        with pytest.raises(DataError, match="image 'a': features are float64, but the store"):
-            out.write(0, images[0] / 255)
-    with FeatureStore(path) as result:
-        assert result.dtype == "uint8" and not result.has_boxes
-        features, n_regions, _ = result.read(range(len(IDS)))
-    assert features.dtype == np.uint8 and n_regions.tolist() == [REGIONS] * len(IDS)
-    np.testing.assert_array_equal(features, images)
 
 
 ROW, BOXES = np.ones((2, WIDTH)), np.ones((2, 4))
@@ -273,30 +229,14 @@ def test_a_resumed_run_keeps_whole_rows_and_gives_the_same_bytes(store, damage):
     assert [path.name for path in store.parent.iterdir()] == ["store.h5"]
 
 
-_opened = []
-
-
-def _sum_of_opened(rows):
-    return float(_opened[0].read(rows)[0].sum())
-
-
-def test_forked_processes_share_an_open_store(store):
-    with FeatureStore(store) as result:
-        _opened[:] = [result]
-        with multiprocessing.get_context("fork").Pool(2) as pool:
-            sums = pool.map(_sum_of_opened, [[0, 1], [2, 3]] * 20)
-        assert sums == [_sum_of_opened([0, 1]), _sum_of_opened([2, 3])] * 20
-
-
-@pytest.mark.parametrize("room", [0, 20_000])
-def test_a_full_disk_is_one_line_and_leaves_the_old_store(store, room):
+def test_a_full_disk_is_one_line_and_leaves_the_old_store(store):
     def write_large():
         with FeatureWriter(store, Layout([str(k) for k in range(100)], 4, 64)) as out:
             for row in range(100):
                 out.write(row, np.ones((4, 64)))
 
     before = store.read_bytes()
-    line = error_on_full_disk(write_large, room)
+    line = error_on_full_disk(write_large, room=20_000)
     assert line.startswith("StorageError: ") and "no space left" in line and "\n" not in line
     assert store.read_bytes() == before
     assert [path.name for path in store.parent.iterdir()] == ["store.h5"]

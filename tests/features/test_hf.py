@@ -1,18 +1,13 @@
 """Features of models of transformers: those of transformers itself, or one line."""
 
-import json
-from types import SimpleNamespace
-
 import hub_models
 import numpy as np
 import pytest
 import torch
-import transformers
 from hub_models import (
     CROP,
     FAMILIES,
     PICTURES,
-    PROCESSOR,
     RECIPE,
     SIZE,
     built,
@@ -72,7 +67,7 @@ def test_projected_features_are_those_of_transformers(family, tmp_path):
     np.testing.assert_allclose(features[:, 0], expected, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize(("family", "layer"), [("vit", -2), ("siglip", -3), ("clip", -2)])
+@pytest.mark.parametrize(("family", "layer"), [("vit", -2), ("siglip", -3)])
 def test_layers_grids_and_other_sizes(family, layer, tmp_path):
     """An earlier layer gets the last norm; the cells of a grid are means; positions are resized."""
     folder, model = hub_models.save(tmp_path / "model", family)
@@ -125,14 +120,10 @@ def test_boxes_of_a_crop_are_places_in_the_picture(tmp_path):
     left, top = (72 - SIZE) // 2 / 72, (36 - SIZE) // 2 / 36
     np.testing.assert_allclose(boxes[0], [left, top, left + 16 / 72, top + 16 / 36], atol=1e-6)
     np.testing.assert_allclose(boxes[3, 2:], [left + SIZE / 72, top + SIZE / 36], atol=1e-6)
+    assert built(folder, size=8 * 11).max_regions == 49  # more than 100 cells are averaged
+    assert built(folder, size=8 * 11, grid=11).max_regions == 121
     whole = built(folder, grid=2, geometry="squash").read(wide)[1]
     np.testing.assert_allclose(whole[[0, 3]], [[0, 0, 0.5, 0.5], [0.5, 0.5, 1, 1]])
-
-
-def test_more_than_100_cells_are_averaged_to_7_x_7(tmp_path):
-    folder, _ = hub_models.save(tmp_path / "model")
-    assert built(folder, size=8 * 11).max_regions == 49
-    assert built(folder, size=8 * 11, grid=11).max_regions == 121
 
 
 def test_a_long_strip_is_refused_before_it_is_resized(tmp_path):
@@ -162,27 +153,6 @@ def test_the_probe_refuses_features_that_are_no_function_of_the_picture(kind, wo
     model = hub_model.HubModel("m", folder, "0", Random(opened.network, kind), frozenset())
     with pytest.raises(ConfigError, match=words):
         hf.HubBackbone(model, settings(folder))
-
-
-@pytest.mark.parametrize(("dtype", "is_half"), [("float16", True), ("float32", False)])
-def test_features_in_float32_are_exact_on_a_gpu(dtype, is_half):
-    backbone = SimpleNamespace(network=None, dtype=dtype, most_crops=1)
-    assert Extractor("x", backbone, torch.device("cuda"), 2).is_half == is_half
-
-
-def test_the_pooler_of_a_classifier_is_not_used(tmp_path):
-    """A classifier's file has no pooler; the vector is that of the picture's token."""
-    torch.manual_seed(0)
-    classifier = transformers.ViTForImageClassification(
-        transformers.ViTConfig(**FAMILIES["vit"][1])
-    ).eval()
-    classifier.save_pretrained(tmp_path / "model")
-    (tmp_path / "model" / PROCESSOR).write_text(json.dumps(RECIPE))
-    with torch.inference_mode():
-        expected = classifier.vit(pixel_values(RECIPE)).last_hidden_state[:, :1]
-    np.testing.assert_allclose(
-        extracted(built(tmp_path / "model", output="pooled")), expected, atol=1e-6
-    )
 
 
 def test_the_store_says_from_what_it_is_made(tmp_path):

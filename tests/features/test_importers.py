@@ -211,7 +211,6 @@ BFLOAT16 = torch.tensor(NARROW).bfloat16().view(torch.int16).numpy()
 TSV, CAPS, IMS = "trainval.tsv", "test_caps.txt", "test_ims.npy"
 IDS, IM2 = "precomp/test_ids.txt", "1014.npy"
 FAULTS = [
-    ("butd_tsv", line("1000\t640\t480"), "3 columns between tabs, or cut off. Write 6"),
     ("butd_tsv", line("\t".join("x" * 10)), "10 columns between tabs, as LXMERT's files"),
     ("butd_tsv", line("1000\t{}"), "2 columns between tabs, as VinVL's files have"),
     ("butd_tsv", field(1, "640.5"), "tsv:4: image_w: '640.5' is not a whole number"),
@@ -219,13 +218,10 @@ FAULTS = [
     ("butd_tsv", field(3, "0"), "image '1028' has 0 boxes and 640 x 480 pixels. Give every image"),
     ("butd_tsv", field(5, "b'AAAA'"), "Leave out the b'...' of Python"),
     ("butd_tsv", field(5, b64(REGIONS, "<f2")), "numbers are as small or large as"),
-    ("butd_tsv", field(5, b64(REGIONS, "<f8")), "Write base64 of float32, not of another type"),
     ("butd_tsv", field(5, b64(BFLOAT16, "<i2")), "look like those of float16 or bfloat16"),
     ("butd_tsv", field(5, b64(NARROW.round(1) * 10, "<f8")), "every second number is 0"),
-    ("butd_tsv", field(5, "AAAA*AAA"), "features: not base64"),
     ("butd_tsv", field(5, base64.b64encode(b"abc").decode()), "features: not base64 of float32"),
     ("butd_tsv", field(5, b64(np.full(24, np.nan))), "tsv:4: .*features hold NaN"),
-    ("butd_tsv", field(5, b64(np.full(24, 1e5))), "more than float16"),
     ("butd_tsv", field(5, b64(np.zeros(48))), "the store has width 8"),
     ("butd_tsv", field(4, b64(np.zeros(9))), "boxes: not four finite"),
     ("butd_tsv", field(4, b64(np.full(12, 5000.0))), "boxes: not x1 <= x2"),
@@ -244,12 +240,10 @@ FAULTS = [
         array(IMS, lambda rows: rows + (np.arange(10) == 7)[:, None, None]),
         "test_ims.npy: row 7: not a copy of row 5",
     ),
-    ("scan", gone("dev_ims.npy"), "no features of image 'im2'"),
     ("scan", gone(*(f"{name}_ims.npy" for name in SPLITS.values())), "no train_ims.npy"),
     ("scan", array(IMS, lambda _: np.array([Path("code")], object)), "Python objects"),
     ("scan", content(IMS, lambda whole: whole[:-50]), "test_ims.npy: not an array"),
     ("scan", header(b"(10, 3, 80000), }"), "not an array"),
-    ("scan", header(b"(10, 3, 80000000000), }"), "not an array"),
     ("scan", array(IMS, lambda rows: rows.reshape(10, 24)), "not .images, regions, width."),
     ("scan", array(IMS, lambda rows: rows.astype(int)), "int64; save the array with .astype"),
     ("scan", array(IMS, lambda rows: np.where(rows == rows[5, 1, 1], np.nan, rows)), "row 5: "),
@@ -257,21 +251,9 @@ FAULTS = [
     ("vse_infinity", lines_of(IDS, lambda ids: ids[::-1]), "caps.txt:1: not the captions of image"),
     ("vse_infinity", lines_of(IDS, lambda ids: ids[2:] + ids[:2]), "the id of another image"),
     ("vse_infinity", lines_of(IDS, lambda ids: ["77"] * 10), "has the id '77'"),
-    ("vse_infinity", lines_of(IDS, lambda ids: ids[:4]), "4 ids do not fit 10 captions"),
-    ("vse_infinity", content("id_mapping.json", lambda _: b"[1]"), "JSON object"),
     ("npy_folder", array(IM2, lambda rows: rows[None]), "not .regions, width."),
     ("npy_folder", lambda data: np.save(data.source / "im2.npy", data.regions[2]), "is already in"),
-    ("npy_folder", gone(IM2), "no features of image 'im2'"),
 ]
-
-
-def test_a_faulty_file_is_found_before_a_row_is_written(data):
-    """The lines are counted first, where the settings do not limit the regions."""
-    write_tsv(data)
-    lines_of(TSV, lambda rows: rows[:-1])(data)
-    with pytest.raises((DataError, SourceError), match="no features of image"):
-        data.run("butd_tsv")
-    assert not list(data.store.parent.glob("*.partial*"))
 
 
 @pytest.mark.parametrize(("format", "spoil", "words"), FAULTS, ids=[words for *_, words in FAULTS])

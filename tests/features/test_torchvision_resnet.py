@@ -99,15 +99,7 @@ def test_the_size_is_torchvisions(monkeypatch, name, depths, parameters):
     assert sum(value.numel() for value in network.parameters()) + classifier == parameters
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"conv1.weight": torch.zeros(1)},
-        {"more": torch.zeros(1)},
-        {"bn1.bias": None},
-        {"layer1.2.bn1.bias": torch.zeros(64)},
-    ],
-)
+@pytest.mark.parametrize("change", [{"conv1.weight": torch.zeros(1)}, {"bn1.bias": None}])
 def test_weights_of_another_network_are_refused(tmp_path, change):
     state = {key: value for key, value in (checkpoint() | change).items() if value is not None}
     file = tmp_path / "other.pth"
