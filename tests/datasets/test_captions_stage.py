@@ -6,9 +6,9 @@ from full_disk import error_on_full_disk
 
 from manymatch.batch.caption_text import MAX_CHARACTERS
 from manymatch.batch.vocabulary import Vocabulary
-from manymatch.datasets import DATASETS, base, captions
+from manymatch.datasets import DATASETS, captions
 from manymatch.datasets.base import CAPTIONS, Caption, Relevance
-from manymatch.datasets.captions import training_captions, write_captions
+from manymatch.datasets.captions import write_captions
 from manymatch.util.errors import DataError
 
 
@@ -38,16 +38,16 @@ GOOD = [
     row("a", 0),
     row("a", 1, text="cats", labels=(3, 1)),
     VALIDATION,
-    row("c", 0, "test", "a fish"),
-    row("d", 0, "test", "a frog"),
+    row("c", 0, "test", "un caf\u00e9 \u2014 noir"),
+    row("d", 0, "test", "b' is a letter"),
 ]
 
 
-@pytest.mark.parametrize("name", DATASETS)
-def test_without_its_files_the_stage_before_is_named(tmp_path, name):
+def test_without_its_files_the_stage_before_is_named(tmp_path):
     outputs = [tmp_path / output for output in ("table", "words", "pairs")]
-    with pytest.raises(DataError, match=r"no such folder.*manymatch download"):
-        write_captions(name, tmp_path / "raw", *outputs, minimum_count=1)
+    for name in DATASETS:
+        with pytest.raises(DataError, match=r"no such folder.*manymatch download"):
+            write_captions(name, tmp_path / "raw", *outputs, minimum_count=1)
     assert not list(tmp_path.iterdir())
 
 
@@ -90,23 +90,8 @@ def test_the_vocabulary_comes_from_training_alone_without_rare_words(stage, tmp_
     assert Vocabulary.load(tmp_path / "words").words[3:] == ("cat", "dog")
 
 
-def test_many_rows_are_written_in_pieces_in_their_order(stage, tmp_path, monkeypatch):
-    monkeypatch.setattr(base, "ROWS", 7)
-    rows = [row("a", number, text=f"word{number}") for number in range(30)]
-    stage([*rows, VALIDATION])
-    assert pq.ParquetFile(tmp_path / "table").num_row_groups == 5
-    assert list(training_captions(tmp_path / "table")) == [value.caption for value in rows]
-
-
 def files_of(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-
-
-def test_equal_rows_give_equal_files(stage, tmp_path):
-    stage(GOOD, Relevance([("c", "d#0")], complete=True))
-    before = files_of(tmp_path)
-    stage(GOOD, Relevance([("c", "d#0")], complete=True))
-    assert files_of(tmp_path) == before
 
 
 @pytest.mark.parametrize(
@@ -133,10 +118,8 @@ PAIRS = {
 TEXTS = {
     "": "empty caption",
     " \t\u3000 ": "empty caption",
-    "b'a dog runs'": "printed instead of decoded",
     'b"a dog\'s ball"': "printed instead of decoded",
     "a\x00dog": "character U+0000 in a caption",
-    "a\ndog": "character U+000A in a caption",
     "a \x1b[31mdog": "character U+001B in a caption",
     "caf\ufffd": "character U+FFFD in a caption",
     "half \ud800": "character U+D800 in a caption",
@@ -146,19 +129,14 @@ TWO_SPLITS = "image 'a' is in split test and in split train"
 ROWS = [
     ([row("a", 0), row("a", 0)], "a second caption 'a#0'"),
     ([row("a", 0), row("a", 1, "test")], TWO_SPLITS),
-    ([row("a", 0), row("b"), row("a", 1, "test")], TWO_SPLITS),
     ([row("a", 0), row("b"), row("a", 1)], "captions of image 'a' are not consecutive"),
     ([row("a", 0), row("a", 1, file="images/b.jpg")], "image 'a' has two files"),
     ([row("z")], "caption 'z#0' has no image: images/z.jpg does not exist"),
     ([row("a", split="val")], "unknown split 'val' (known: train, validation, test)"),
     ([row("a", file="../raw/images/a.jpg")], "leaves the data set's folder"),
-    ([row("a", file="/etc/passwd")], "leaves the data set's folder"),
-    ([row("a", file="")], "leaves the data set's folder"),
     ([row("a b", file="images/a.jpg")], "image_id 'a b' is not one word"),
-    ([row("", file="images/a.jpg")], "image_id '' is not one word"),
     ([row("a\x07", file="images/a.jpg")], "is not one word"),
     ([], "made: no captions of training images"),
-    ([row("a", split="test")], "made: no captions of training images"),
     ([row("a"), row("c", split="test")], "made: no captions of validation images"),
 ]
 REFUSED = [
@@ -182,14 +160,6 @@ def test_a_fault_is_one_line_and_the_earlier_outputs_stay(
     line = str(caught.value)
     assert line.startswith(start) and words in line and "\n" not in line and len(line) < 250
     assert files_of(tmp_path) == before and len(before) == 6  # with their seals
-
-
-@pytest.mark.parametrize(
-    "text", ["b", "b' is a letter", "un caf\u00e9 \u2014 noir", "\u72ac\u304c\u8d70\u308b", "B'day"]
-)
-def test_unusual_captions_are_taken(stage, tmp_path, text):
-    stage([row("a", text=text), VALIDATION])
-    assert pq.read_table(tmp_path / "table")["caption"][0].as_py() == text
 
 
 def test_an_image_that_is_a_link_out_of_the_folder_is_refused(stage, tmp_path):

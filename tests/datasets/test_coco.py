@@ -53,22 +53,6 @@ def test_cocos_own_files_in_the_order_of_the_ids(folder, stages, archive):
     assert labels == {"9": [1, 9, 90], "5": [], "3": [1, 3, 90], "7": [1, 7, 90], "4": [1, 4, 90]}
 
 
-def test_annotation_files_may_be_called_alike(folder, stages):
-    made.write_annotations(folder)
-    made.write_ids(folder / "ids")
-    settings = {"folder": str(folder)}
-    for kind in ("captions", "instances"):
-        settings[kind] = []
-        for part in ("train2014", "val2014"):
-            path = folder / part / f"{kind}.json"
-            path.parent.mkdir(exist_ok=True)
-            (folder / "annotations" / f"{kind}_{part}.json").rename(path)
-            settings[kind].append(str(path))
-    rows = stages(settings)
-    assert table(rows) == expected()
-    assert rows[0]["labels"] == [1, 4, 90] and rows[-10]["labels"] == [1, 9, 90]
-
-
 @pytest.mark.parametrize("ids", ["image", "caption"])
 def test_a_precomp_folder_and_its_mapping(tmp_path, stages, ids):
     """VSE-infinity's layout: the mapping is in the parent of the captions' folder."""
@@ -78,15 +62,6 @@ def test_a_precomp_folder_and_its_mapping(tmp_path, stages, ids):
     rows = stages({"folder": str(folder)})
     assert table(rows) == expected(ids=False)
     assert rows[-1]["file"] == "images/val2014/COCO_val2014_000000000005.jpg"
-
-
-def test_a_precomp_folder_alone_with_published_features(tmp_path, stages):
-    """SCAN's layout: the large files beside the captions are not copied."""
-    made.write_precomp(tmp_path / "coco_precomp")
-    (tmp_path / "coco_precomp" / "train_ims.npy").write_bytes(bytes(1000))
-    settings = {"captions": str(tmp_path / "coco_precomp"), "without_images": True}
-    assert table(stages(settings)) == expected(ids=False)
-    assert not list(stages.raw.rglob("*.npy"))
 
 
 def test_without_ids_images_are_called_by_their_place(tmp_path, stages):
@@ -112,16 +87,6 @@ def test_the_parts_side_by_side(folder, stages, zipped):
     rows = stages({"folder": str(folder)})
     assert table(rows) == expected()
     assert (stages.raw / "images").exists() == zipped
-
-
-def test_the_2017_names_are_known(folder, stages, tmp_path):
-    renamed = tmp_path / "2017"
-    renamed.mkdir()
-    for path in (folder / "images").rglob("*.jpg"):
-        path.rename(renamed / path.name[-16:])
-    made.write_karpathy(folder)
-    rows = stages({"folder": str(folder), "images": str(renamed)})
-    assert rows[0]["file"] == "images/000000000004.jpg" and table(rows) == expected()
 
 
 def test_a_missing_image_is_named_or_left_out_if_asked_for(folder, stages, capsys):

@@ -98,26 +98,6 @@ def test_the_json_gives_the_caption_where_there_is_no_text_and_pictures_may_be_p
     assert rows[1]["file"] == "images/00000/000000006.png"
 
 
-def test_left_overs_of_macos_and_placeholders(folder, stages):
-    members = {f"._{name}": b"\0\5\x16\7" for name in sample(5)}
-    members |= {f"__MACOSX/{name}": b"x" for name in sample(6)}
-    members |= sample(7, txt=b"<PERSON> on stage", json=None)
-    write_shard(folder / "00000.tar", members)
-    rows = stages({"folder": str(folder), "held_out": 1e-9})
-    assert [row["caption"] for row in rows[:1]] == ["person on stage"]
-    assert len(rows) == 31
-
-
-def test_a_key_in_two_folders_is_two_samples(folder, stages, capsys):
-    members = {f"a/{name}": content for name, content in sample(5).items()}
-    members |= {f"b/{name}": content for name, content in sample(5, txt=b"other").items()}
-    write_shard(folder / "00000.tar", members)
-    rows = stages({"folder": str(folder), "held_out": 1e-9})
-    assert rows[0]["caption"] == "a photo of thing 5"
-    assert rows[0]["file"] == "images/00000/a/000000005.jpg"
-    assert "1 with the key of an earlier sample" in capsys.readouterr().err
-
-
 FAULTS = {
     "no image": {"jpg": None},
     "an image that cannot be read": {"jpg": picture()[:60]},
@@ -156,29 +136,11 @@ def test_shards_from_the_web_are_fetched_up_to_the_limit(server, stages):
     assert set(server.asked) == {"/00000.tar"}
 
 
-def test_a_shard_that_leaves_its_folder_is_refused(folder, stages):
-    write_shard(folder / "00000.tar", {"../000000001.jpg": picture()})
-    stages.refused({"folder": str(folder)}, SourceError, "leaves the folder")
-    assert not stages.raw.exists()
-
-
 def test_no_usable_sample_is_one_line(folder, stages):
     for shard in range(2):
         write_shard(folder / f"{shard:05d}.tar", sample(shard, jpg=None))
     line = stages.refused({"folder": str(folder)}, SourceError, "no training image in the shards")
     assert "2 with no image" in line
-
-
-def test_without_shards_the_line_says_how_to_fetch_them(tmp_path, stages):
-    (tmp_path / "empty").mkdir()
-    for settings in ({}, {"folder": str(tmp_path / "empty")}):
-        stages.refused(settings, ConfigError, "img2dataset")
-
-
-def test_a_dangling_link_hides_no_other_shard(folder, stages):
-    (folder / "00000.tar").unlink()
-    (folder / "00000.tar").symlink_to("nowhere.tar")
-    stages.refused({"folder": str(folder)}, SourceError, "00000.tar")
 
 
 @pytest.mark.parametrize("settings", [{"limit": 0}, {"held_out": 0.5}, {"held_out": 0}])

@@ -1,7 +1,6 @@
 """Downloads from a scripted server: the whole file, or one line about every mirror."""
 
 import itertools
-import random
 
 import pytest
 from scripted_server import (
@@ -80,14 +79,12 @@ WHOLE = {
                            [None, REST]),
     "parts of parts": ([part_of_a_part], None, NOTHING,
                        [None, "bytes=30000-", "bytes=60000-", "bytes=90000-"]),
-    "resumed": ([RIGHT], PART, NOTHING, [REST]),
     "resumed at its end": ([RIGHT], CONTENT, NOTHING, [END]),
     "changed": ([file(OTHER, '"two"')], PART, NOTHING, [REST]),
     "changed, unheeded": ([file(OTHER, '"two"', heeds=False)], PART, NOTHING, [REST, None]),
     "shrank": ([file(OTHER[:1000], '"two"', heeds=False)], PART, NOTHING, [REST, None]),
     "a version of other signs": (
         [file(CONTENT, '"\xe9"', cut=40_000), file(CONTENT, '"\xe9"')], None, BY_SHA, [None, REST]),
-    "no version": ([file(CONTENT, None)], PART, BY_SHA, [REST]),
     "wrong bytes before": ([RIGHT], bytes(40_000), BY_SHA, [REST, None]),
 }  # fmt: skip
 
@@ -111,7 +108,6 @@ def test_the_file_arrives_whole(target, name):
         (None, True, NOTHING, None),
         ('"one"', False, NOTHING, None),
         ('"one"', False, BY_SHA, REST),
-        (None, True, BY_SHA, REST),
     ],
 )
 def test_bytes_of_an_unknown_version_are_used_only_with_a_checksum(
@@ -147,46 +143,31 @@ CHUNKED = head("Transfer-Encoding: chunked")
 FAULTS = {
     "not there": (status(404), "HTTP 404"),
     "busy for long": (status(503), "HTTP 503"),
-    "another file": (file(OTHER), "its sha256 is"),
     "a longer file": (file(CONTENT + b"x"), "expected 100000"),
     "longer, of unknown length": (file(CONTENT + bytes(2**20), length=False), "more than"),
     "shorter, of unknown length": (file(PART, length=False), "expected 100000"),
     "a web page": (body_of([CONTENT], LENGTH, "Content-Type: text/HTML; charset=x"), "web page"),
-    "slow status": (raw(slowly(itertools.repeat(b"H"))), ""),
     "slow headers": (raw([b"HTTP/1.1 200 OK\r\nX: "], slowly(itertools.repeat(b"x"))), "time"),
     "slow body": (body_of(slowly(itertools.repeat(b"x")), LENGTH), "slower than"),
-    "silence": (raw([5.0]), "time"),
     "silence in the body": (file(CONTENT, cut=1000, wait=5.0), "slower than"),
     "slow chunk": (raw([CHUNKED, b"f"], slowly(itertools.repeat(b"0"))), ""),
     "a byte a connection": (byte_a_connection, "slower than"),
-    "giant length": (body_of([CONTENT], "Content-Length: 1" + "0" * 30), ""),
-    "length beyond the disk": (body_of([CONTENT], "Content-Length: 1" + "0" * 14), "expected"),
     "length of 6,000 digits": (body_of([CONTENT], "Content-Length: " + "9" * 6000), ""),
     "negative length": (body_of([CONTENT], "Content-Length: -5"), ""),
-    "length of letters": (body_of([CONTENT], "Content-Length: many"), ""),
-    "range of letters": (range_of("bytes all/most"), "another range"),
     "range of 6,000 digits": (range_of("bytes " + "9" * 6000 + "-5/7"), "another range"),
     "range backwards": (range_of("bytes 0-99/5"), "another range"),
-    "a file shorter than its part": (range_of("bytes 0-9/10"), ""),
-    **{f"status {code}": (status(code), str(code)) for code in (201, 202, 203, 204, 205, 207)},
+    **{f"status {code}": (status(code), str(code)) for code in (202, 204)},
     "status 206": (status(206), "another range"),
     "redirect to itself": (to("/file.bin"), "redirects"),
-    "redirects without end": (lambda request: to(f"/{random.random()}")(request), ""),
     "redirect to a file": (to("file:///etc/passwd"), "not valid"),
-    "redirect to ftp": (to("ftp://127.0.0.1/file.bin"), "not valid"),
-    "redirect to data": (to("data:,x"), "not valid"),
     "redirect to nothing": (to("http://[/"), ""),
     "redirect of an endless body": (to("/file.bin", ZEROS), ""),
     "endless header": (raw([b"HTTP/1.1 200 OK\r\nX: "], endless(b"x")), ""),
-    "endless headers": (raw([b"HTTP/1.1 200 OK\r\n"], endless(b"X: y\r\n")), ""),
     "endless continue": (raw(endless(b"HTTP/1.1 100 Continue\r\n\r\n")), ""),
-    "endless reason": (raw([b"HTTP/1.1 404 "], endless(b"x")), ""),
     "endless body": (body_of(ZEROS), "more than"),
-    "endless chunks": (raw([CHUNKED], endless(b"1000\r\n" + bytes(4096) + b"\r\n")), "more than"),
     "endless chunk": (raw([CHUNKED, b"fffffffffffffff\r\n"], ZEROS), ""),
     "endless trailer": (raw([CHUNKED, b"0\r\n"], endless(b"X: y\r\n")), ""),
     "endless gzip": (body_of(ZEROS, "Content-Encoding: gzip"), "more than"),
-    "no HTTP": (raw(ZEROS), ""),
     "nothing": (raw(), ""),
     "down": (None, "127.0.0.1"),
 }
@@ -210,7 +191,7 @@ def test_the_fault_is_one_line_and_the_next_mirror_serves_the_file(target, name,
     assert target.read_bytes() == CONTENT and not partial_path(target).exists()
 
 
-@pytest.mark.parametrize("code", [201, 202, 203, 204, 205, 206])
+@pytest.mark.parametrize("code", [202, 204, 206])
 def test_without_a_checksum_an_odd_success_is_no_empty_file(target, code):
     with serving(status(code)) as server, pytest.raises(SourceError, match=r"HTTP|another range"):
         fetch([server.url], target, NOTHING, "the file")

@@ -62,12 +62,13 @@ def test_cocos_captions_ids_and_scans_test_captions_agree(real_data, rows_of):
 
 def test_both_forms_of_flickr8k_give_the_published_sizes(real_data, tmp_path):
     given = real_data / "flickr8k"
-    forms = {"tokens": {}, "karpathy": {"captions": str(given / "dataset_flickr8k.json")}}
-    for form, settings in forms.items():
+    unpacked = {"images": str(tmp_path / "tokens" / "flickr8k" / "images")}
+    karpathy = unpacked | {"captions": str(given / "dataset_flickr8k.json")}
+    for form, settings in {"tokens": {}, "karpathy": karpathy}.items():
         raw, out = tmp_path / form / "flickr8k", tmp_path / form
         download("flickr8k", {"folder": str(given)} | settings, raw)
         write_captions("flickr8k", raw, out / "table", out / "words", out / "pairs", 1)
-    tokens, karpathy = (tmp_path / form for form in forms)
+    tokens, karpathy = (tmp_path / form for form in ("tokens", "karpathy"))
     for name in ("table", "words", "pairs"):
         assert (tokens / name).read_bytes() == (karpathy / name).read_bytes()
     rows = pq.read_table(tokens / "table").to_pylist()

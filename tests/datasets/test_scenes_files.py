@@ -8,7 +8,6 @@ import pytest
 from PIL import Image
 
 from manymatch.datasets import scenes as scenes_module
-from manymatch.datasets.base import Caption
 from manymatch.datasets.scenes import Scenes, ScenesSettings
 from manymatch.scenes.forms import Form, Pattern
 from manymatch.util.errors import DataError
@@ -60,17 +59,6 @@ def test_boxes_stand_in_the_order_of_objects(raw):
                 assert boxes[a][2] <= boxes[b][0]
 
 
-def test_five_captions_an_image(raw):
-    captions = list(Scenes().captions(raw))
-    assert len(captions) == 5 * 34
-    assert len({caption.caption_id for caption in captions}) == len(captions)
-    for k in range(0, len(captions), 5):
-        own = captions[k : k + 5]
-        assert len({caption.image_id for caption in own}) == 1
-        assert len({caption.caption for caption in own}) == 5
-        assert isinstance(own[0], Caption)
-
-
 def test_relevance_lists_every_true_pair_but_the_own_ones(raw):
     relevance = Scenes().relevance(raw)
     assert relevance.complete
@@ -93,24 +81,14 @@ def test_relevance_lists_every_true_pair_but_the_own_ones(raw):
     assert len(list(relevance.pairs)) == len(expected) > 0
 
 
-def test_twins_stand_behind_each_other(raw):
-    scenes = rows(raw / "scenes.jsonl")
-    twins = [k for k, row in enumerate(scenes) if row["twin_of"]]
-    assert twins
-    for k in twins:
-        assert scenes[k]["twin_of"] == scenes[k - 1]["image_id"]
-        assert scenes[k]["split"] == scenes[k - 1]["split"]
-
-
 def test_the_seed_decides_about_all_bytes(raw, tmp_path):
     assert contents(made(tmp_path / "again")) == contents(raw)
     assert rows(made(tmp_path / "other", seed=4) / "captions.jsonl") != rows(raw / "captions.jsonl")
 
 
 def test_images_do_not_depend_on_how_many_follow(raw, tmp_path):
-    larger = made(tmp_path / "larger", train=20)
-    for name in ("scenes.jsonl", "captions.jsonl"):
-        count = 9 if name == "scenes.jsonl" else 45
+    larger = made(tmp_path / "larger", train=12)
+    for name, count in (("scenes.jsonl", 9), ("captions.jsonl", 45)):
         assert rows(larger / name)[:count] == rows(raw / name)[:count]
     for index in range(9):
         name = f"images/{index:06d}.jpg"
@@ -127,12 +105,6 @@ def test_several_processes_write_the_same_bytes(raw, tmp_path, monkeypatch):
     assert list(Scenes().relevance(several).pairs) == pairs
 
 
-def test_no_images_at_all(tmp_path):
-    empty = made(tmp_path / "empty", train=0, validation=0, test=0)
-    assert list(Scenes().captions(empty)) == []
-    assert list(Scenes().relevance(empty).pairs) == []
-
-
 def changed(key, value):
     """The first line with another value, or without the key."""
 
@@ -147,9 +119,7 @@ def changed(key, value):
 DAMAGES = {
     "not UTF-8": (lambda lines: [lines[0], "\udcff"], "jsonl:2: .* not UTF-8"),
     "nested": (lambda lines: ["[" * 100_000, *lines[1:]], "jsonl:1: not JSON"),
-    "cut": (lambda lines: [lines[0], lines[1][:50]], "jsonl:2: not JSON"),
     "list": (lambda lines: ["[1]", *lines[1:]], "jsonl:1: expected 'image_id'"),
-    "a number": (changed("image_id", 3), "jsonl:1: expected 'image_id'"),
     "no key": (changed("image_id", None), "jsonl:1: expected 'image_id'"),
     "no file": (None, "jsonl: no such file"),
 }
@@ -177,9 +147,7 @@ def test_a_damaged_file_is_one_line(raw, tmp_path, file, name):
         ("scenes.jsonl", "objects", None),
         ("scenes.jsonl", "objects", [{"kind": "nothing"}]),
         ("scenes.jsonl", "relations", [[0, 1]]),
-        ("scenes.jsonl", "background", ["a"]),
         ("captions.jsonl", "form", None),
-        ("captions.jsonl", "form", {"background": None, "objects": [1], "relations": []}),
         (
             "captions.jsonl",
             "form",

@@ -5,15 +5,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from own_forms import among
 from PIL import Image
 from tars import tar_bytes
 
-FORMS = {}
-
-
-def form(write):
-    FORMS[write.__name__] = write
-    return write
+CONVENTIONS = {}
+"""Forms that give the captions of `metadata_csv`, of pictures with other names."""
 
 
 def stats(folder):
@@ -34,21 +31,7 @@ def samples(birds):
     return members
 
 
-def tars(birds, members):
-    folder = birds.root / "out"
-    folder.mkdir()
-    (folder / "00000.tar").write_bytes(tar_bytes(members))
-    return {"images": str(folder)}
-
-
-@form
-def img2dataset_webdataset(birds):
-    settings = tars(birds, samples(birds))
-    stats(birds.root / "out")
-    return settings
-
-
-@form
+@among(CONVENTIONS)
 def img2dataset_files(birds):
     folder = birds.root / "out" / "00000"
     folder.mkdir(parents=True)
@@ -58,7 +41,7 @@ def img2dataset_files(birds):
     return {"images": str(folder.parent)}
 
 
-@form
+@among(CONVENTIONS)
 def img2dataset_parquet(birds):
     """Failed addresses have a row without a picture."""
     folder = birds.root / "out"
@@ -74,21 +57,19 @@ def img2dataset_parquet(birds):
     return {"images": str(folder)}
 
 
-@form
-def tar_of_macos(birds):
-    members = []
-    for name, content in samples(birds):
-        members += [(f"./._{name}", b"\0\5\x16\7"), (f"./{name}", content)]
-    return tars(birds, [("./.DS_Store", b"x"), ("__MACOSX/._0.txt", b"x"), *members])
-
-
-@form
-def tar_by_ending(birds):
+@among(CONVENTIONS)
+def tar_by_ending_of_macos(birds):
     """All pictures, then all texts."""
-    return tars(birds, sorted(samples(birds), key=lambda member: member[0][-3:] != "jpg"))
+    members = [("./.DS_Store", b"x"), ("__MACOSX/._0.txt", b"x")]
+    for name, content in sorted(samples(birds), key=lambda member: member[0][-3:] != "jpg"):
+        members += [(f"./._{name}", b"\0\5\x16\7"), (f"./{name}", content)]
+    folder = birds.root / "out"
+    folder.mkdir()
+    (folder / "00000.tar").write_bytes(tar_bytes(members))
+    return {"images": str(folder)}
 
 
-@form
+@among(CONVENTIONS)
 def folder_of_macos(birds):
     for file, texts in birds.captions.items():
         path = birds.photos / file
@@ -98,7 +79,7 @@ def folder_of_macos(birds):
     return {}
 
 
-@form
+@among(CONVENTIONS)
 def upper_case(birds):
     for n, (file, texts) in enumerate(birds.captions.items()):
         path = birds.photos / file
@@ -107,7 +88,7 @@ def upper_case(birds):
     return {}
 
 
-@form
+@among(CONVENTIONS)
 def json_list(birds):
     """As BLIP and ALBEF have it."""
     rows = [
@@ -119,7 +100,7 @@ def json_list(birds):
     return {}
 
 
-@form
+@among(CONVENTIONS)
 def stray_files(birds):
     birds.table(birds.photos / "captions.csv")
     (birds.photos / "licenses.csv").write_text("picture_id,license\n1,CC-BY\n")
@@ -131,26 +112,7 @@ def stray_files(birds):
     return {}
 
 
-@form
-def kaggle_captions_txt(birds):
-    birds.table(birds.photos / "table.csv").rename(birds.photos / "captions.txt")
-    return {}
-
-
-@form
-def restarting_annotation_ids(birds):
-    images = [{"id": n, "file_name": file} for n, file in enumerate(birds.captions)]
-    annotations = [
-        {"id": k, "image_id": n, "caption": text}
-        for n, texts in enumerate(birds.captions.values())
-        for k, text in enumerate(texts)
-    ]
-    value = {"images": images, "annotations": annotations}
-    (birds.photos / "captions_all.json").write_text(json.dumps(value))
-    return {}
-
-
-@form
+@among(CONVENTIONS)
 def karpathy_with_an_empty_image(birds):
     """Pictures of one name in two folders, and a picture without sentences."""
     for folder in ("cats", "dogs"):
@@ -166,7 +128,7 @@ def karpathy_with_an_empty_image(birds):
     return {}
 
 
-@form
+@among(CONVENTIONS)
 def german_headings(birds):
     path = birds.table(birds.root / "bilder.csv", ";", "utf-8-sig")
     text = path.read_text("utf-8-sig").replace("file_name;caption", "Foto;Beschreibung")
@@ -174,14 +136,14 @@ def german_headings(birds):
     return {"captions": str(path)}
 
 
-@form
+@among(CONVENTIONS)
 def named_columns(birds):
     path = birds.table(birds.root / "x.csv", ";")
     path.write_text(path.read_text().replace("file_name;caption", "Nr, Ablage;Was ist da"))
     return {"captions": str(path), "file": "Nr, Ablage", "text": ["Was ist da"]}
 
 
-@form
+@among(CONVENTIONS)
 def absolute_paths(birds):
     rows = (row | {"file_name": str(birds.photos / row["file_name"])} for row in birds.rows)
     (birds.photos / "metadata.jsonl").write_text("\n".join(map(json.dumps, rows)))
@@ -189,7 +151,7 @@ def absolute_paths(birds):
     return {"images": str(birds.root / "link")}
 
 
-@form
+@among(CONVENTIONS)
 def rare_endings(birds):
     captions = {}
     for n, (file, texts) in enumerate(birds.captions.items()):
@@ -201,19 +163,19 @@ def rare_endings(birds):
     return {}
 
 
-@form
+@among(CONVENTIONS)
 def excel_unicode_text(birds):
     birds.table(birds.photos / "captions.txt", delimiter="\t", encoding="utf-16")
     return {}
 
 
-@form
+@among(CONVENTIONS)
 def old_windows_table(birds):
     birds.table(birds.photos / "captions.csv", delimiter=";", encoding="cp1252")
     return {"encoding": "cp1252"}
 
 
-@form
+@among(CONVENTIONS)
 def modern_pictures(birds):
     birds.table(birds.photos / "captions.csv")
     path = birds.photos / "bird7.jpg"

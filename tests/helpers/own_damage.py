@@ -102,11 +102,6 @@ def other_case(birds):
     birds.table(birds.photos / "metadata.csv")
 
 
-def few(birds):
-    birds.captions = dict(list(birds.captions.items())[:4])
-    birds.table(birds.photos / "metadata.csv")
-
-
 def all_alike(birds):
     for path in birds.photos.rglob("*.jpg"):
         Image.new("RGB", (40, 40)).save(path)

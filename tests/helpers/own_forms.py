@@ -69,31 +69,32 @@ class Birds:
         return collect(validate(OwnSettings, source, "test"), self.root / "copied", listed)
 
 
+def among(forms):
+    """Add a function to `forms`. It writes the captions, and returns settings of the source."""
+
+    def add(write):
+        forms[write.__name__] = write
+        return write
+
+    return add
+
+
 def counts(collection):
     """The pictures in each split."""
     return dict(Counter(str(one.split) for one in collection.pictures.values()))
 
 
 FORMS = {}
+"""Forms that give the table of `metadata_csv`."""
 
 
-def form(write):
-    FORMS[write.__name__] = write
-    return write
-
-
-@form
+@among(FORMS)
 def metadata_csv(birds):
     birds.table(birds.photos / "metadata.csv")
     return {}
 
 
-@form
-def excel(birds):
-    return {"captions": str(birds.table(birds.root / "sheet.csv", ";", "utf-8-sig"))}
-
-
-@form
+@among(FORMS)
 def decomposed(birds):
     """Letters and their accents apart, as some systems write them."""
     path = birds.table(birds.photos / "metadata.csv")
@@ -101,12 +102,7 @@ def decomposed(birds):
     return {}
 
 
-@form
-def tab_separated(birds):
-    return {"captions": str(birds.table(birds.root / "captions.tsv", "\t"))}
-
-
-@form
+@among(FORMS)
 def flickr30k_results(birds):
     lines = [f"{Path(file).name}| {number}| {text}" for file, number, text in birds.numbered]
     path = birds.root / "results.csv"
@@ -114,7 +110,7 @@ def flickr30k_results(birds):
     return {"captions": str(path)}
 
 
-@form
+@among(FORMS)
 def flickr30k_annotations(birds):
     with (birds.photos / "flickr_annotations.csv").open("w", newline="") as stream:
         writer = csv.writer(stream)
@@ -125,27 +121,14 @@ def flickr30k_annotations(birds):
     return {}
 
 
-@form
+@among(FORMS)
 def tokens(birds):
     lines = [f"{file}#{number}\t{text}\n" for file, number, text in birds.numbered]
     (birds.root / "all.token.txt").write_text("".join(lines))
     return {"captions": str(birds.root / "all.token.txt")}
 
 
-@form
-def json_lines(birds):
-    lines = (json.dumps(row) for row in birds.rows)
-    (birds.photos / "metadata.jsonl").write_text("\n".join(lines))
-    return {}
-
-
-@form
-def parquet(birds):
-    pq.write_table(pa.Table.from_pylist(birds.rows), birds.photos / "metadata.parquet")
-    return {}
-
-
-@form
+@among(FORMS)
 def several_columns(birds):
     names = ("file_name", "first", "second")
     rows = [dict(zip(names, (file, *texts), strict=True)) for file, texts in birds.captions.items()]
@@ -153,7 +136,7 @@ def several_columns(birds):
     return {"text": ["first", "second"]}
 
 
-@form
+@among(FORMS)
 def fewer_captions(birds):
     """A row with fewer captions than columns has an empty cell."""
     with (birds.photos / "metadata.csv").open("w", newline="") as stream:
@@ -163,15 +146,7 @@ def fewer_captions(birds):
     return {}
 
 
-@form
-def bytes_in_parquet(birds):
-    """UTF-8 with a blank line between the captions."""
-    rows = [{"file_name": f, "caption": "\n\n".join(t).encode()} for f, t in birds.captions.items()]
-    pq.write_table(pa.Table.from_pylist(rows), birds.photos / "metadata.parquet")
-    return {}
-
-
-@form
+@among(FORMS)
 def pictures_in_parquet(birds):
     folder = birds.root / "data"
     folder.mkdir()
@@ -187,7 +162,7 @@ def pictures_in_parquet(birds):
     return {"images": str(folder)}
 
 
-@form
+@among(FORMS)
 def parquet_of_addresses(birds):
     """Karpathy's columns in Parquet: `filepath` is a folder, and pictures are addresses."""
     rows = [
@@ -204,14 +179,7 @@ def parquet_of_addresses(birds):
     return {"captions": str(birds.root / "coco.parquet")}
 
 
-@form
-def beside(birds):
-    for file, texts in birds.captions.items():
-        (birds.photos / file).with_suffix(".txt").write_text("\n".join(texts))
-    return {}
-
-
-@form
+@among(FORMS)
 def folder_of_captions(birds):
     for file, texts in birds.captions.items():
         path = (birds.root / "text" / file).with_suffix(".txt")
@@ -220,18 +188,21 @@ def folder_of_captions(birds):
     return {"captions": str(birds.root / "text"), "encoding": "cp1252"}
 
 
-@form
+@among(FORMS)
 def coco(birds):
     images = [{"id": n, "file_name": file} for n, file in enumerate(birds.captions)]
-    texts = [(n, text) for n, texts in enumerate(birds.captions.values()) for text in texts]
-    annotations = [{"id": k, "image_id": n, "caption": text} for k, (n, text) in enumerate(texts)]
+    annotations = [  # the numbers begin again at every picture
+        {"id": k, "image_id": n, "caption": text}
+        for n, texts in enumerate(birds.captions.values())
+        for k, text in enumerate(texts)
+    ]
     path = birds.photos / "annotations" / "captions_val2017.json"
     path.parent.mkdir()
     path.write_text(json.dumps({"images": images, "annotations": annotations}))
     return {}
 
 
-@form
+@among(FORMS)
 def webdataset(birds):
     entries = []
     for file, texts in birds.captions.items():

@@ -12,7 +12,7 @@ from manymatch.datasets.own.record import Unusable
 from manymatch.datasets.own.splits import draw, near_duplicates
 from manymatch.shards.write import PictureFiles
 from manymatch.util.errors import DataError
-from manymatch.util.images import read_image, upright_rgb
+from manymatch.util.images import read_image
 from manymatch.util.regular_file import HEIC_READ
 
 ORIENTATION = 0x0112
@@ -52,24 +52,11 @@ def four_colours(path):
     return blocks().convert("CMYK").convert("RGB")
 
 
-def palette_with_transparency(path):
-    picture = blocks().quantize(16)
-    picture.save(path, "PNG", transparency=bytes([0, 128] * 8))
-    return picture.convert("RGB")
-
-
-def grey_with_transparency(path):
-    picture = blocks().convert("L")
-    picture.save(path, "PNG", transparency=0)
-    return picture.convert("RGB")
-
-
 @pytest.mark.filterwarnings("error", "ignore:Corrupt EXIF data")
 @pytest.mark.parametrize(
     "write",
     [
         *(turned, broken_exif, sixteen_bits, animated, four_colours),
-        *(palette_with_transparency, grey_with_transparency),
     ],
     ids=lambda f: f.__name__,
 )
@@ -105,10 +92,6 @@ def test_pictures_of_telephones_are_read_with_the_extra_and_else_named(tmp_path)
     else:
         with pytest.raises(Unusable, match="install the extra 'heic'"):
             refuse_unreadable(path.name)
-
-
-def test_an_ordinary_picture_is_not_changed():
-    np.testing.assert_array_equal(np.asarray(upright_rgb(blocks())), np.asarray(blocks()))
 
 
 def groups_of(folder, pictures):
