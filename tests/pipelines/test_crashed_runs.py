@@ -2,18 +2,12 @@
 
 import asyncio
 import os
-import signal
 import subprocess
 import sys
-import time
 from types import SimpleNamespace
 from uuid import uuid4
 
-import pytest
-
 from pipelines import crashed_runs
-from pipelines.crashed_runs import ended_with_worker
-from pipelines.engine import STARTER
 
 
 class Client:
@@ -54,28 +48,3 @@ def test_only_a_run_of_this_worker_that_nobody_works_on_is_crashed():
     assert client.states.keys() == {"dead"} and client.states["dead"].name == "Crashed"
     assert "start the same run again" in client.states["dead"].message
     assert asyncio.run(crashed_runs.end_crashed_runs(client, "mine")) == ["dead", "alive"]
-
-
-def test_a_run_without_its_starter_is_terminated(monkeypatch):
-    """Even where the starter was gone before the flow began: importing takes its time."""
-    gone = subprocess.Popen(["true"])
-    gone.wait()
-    monkeypatch.setenv(STARTER, str(gone.pid))
-    lines = []
-
-    def terminated(*_):
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, terminated)
-    try:
-        with pytest.raises(KeyboardInterrupt), ended_with_worker(lines.append):
-            time.sleep(10)
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    assert lines[0].startswith("the worker has ended") and "'make serve'" in lines[0]
-    monkeypatch.setenv(STARTER, str(os.getppid()))
-    with ended_with_worker(pytest.fail):
-        time.sleep(0.01)
-    monkeypatch.delenv(STARTER)
-    with ended_with_worker(pytest.fail):
-        pass

@@ -109,21 +109,6 @@ def test_changes_that_are_not_committed_are_part_of_the_experiment(workspace):
 
 
 @pytest.mark.slow
-def test_a_change_in_the_second_of_the_checkout_is_seen(workspace):
-    files = Path("params.yaml"), Path(".git/index")
-    call("git", "read-tree", "HEAD")  # forgets the times of the files
-    files[0].write_text("n: 1\n")
-    call("git", "update-index", "--refresh")
-    written = files[0].stat().st_mtime_ns
-    files[0].write_text("n: 7\n")
-    for path in files:
-        os.utime(path, ns=(written, written))
-    with experiment.opened("key", print) as made:
-        assert Path("params.yaml").read_text() == "n: 7\n"
-        made.save("changed")
-
-
-@pytest.mark.slow
 def test_the_next_run_removes_what_a_killed_run_left_and_continues_its_work(workspace, root):
     environment = os.environ | {"PYTHONPATH": str(root)}
     killed = subprocess.run([sys.executable, "-c", KILLED], env=environment)

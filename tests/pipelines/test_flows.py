@@ -22,20 +22,19 @@ def names_only(root, graph, monkeypatch):
     monkeypatch.setattr(flows, "_run", lambda choose, *_, **__: [s.name for s in choose(graph)])
 
 
-def test_train_ends_with_the_metrics_of_its_model():
+def test_a_flow_runs_what_leads_to_its_end_and_nothing_else(graph):
     names = flows.train.fn("cora")
     assert names[:2] == ["code", "download@scenes"] and len(names) == 8
     assert names[-2:] == ["train@scenes-cora", "evaluate@scenes-cora"]
-
-
-@pytest.mark.parametrize("dataset", ["scenes", "all"])
-def test_prepare_ends_with_the_shards_and_evaluate_runs_every_model(dataset):
-    names = flows.prepare.fn(dataset)
-    assert names[-1] == "shards@scenes-lite0" and len(names) == 6
-    names = flows.evaluate.fn(dataset)
-    for method in METHODS:
-        assert {f"train@scenes-{method}", f"evaluate@scenes-{method}"} <= set(names)
-    assert "report" not in names
+    for dataset in ("scenes", "all"):
+        names = flows.prepare.fn(dataset)
+        assert names[-1] == "shards@scenes-lite0" and len(names) == 6
+        names = flows.evaluate.fn(dataset)
+        for method in METHODS:
+            assert {f"train@scenes-{method}", f"evaluate@scenes-{method}"} <= set(names)
+        assert "report" not in names
+    assert flows.report.fn() == ["code", "report"]
+    assert flows.reproduce.fn() == [stage.name for stage in graph.stages]
 
 
 def test_index_ends_with_the_index_of_its_model(tmp_path, root, graph, monkeypatch):
@@ -68,23 +67,10 @@ def test_shards_at_a_url_are_divided(monkeypatch):
     assert made == [(3, "tcp://head:1", "manymatch shards birds lite0 --to 's3://a b'", True)]
 
 
-def test_report_runs_nothing_else_and_reproduce_everything(graph):
-    assert flows.report.fn() == ["code", "report"]
-    assert flows.reproduce.fn() == [stage.name for stage in graph.stages]
-
-
 def test_an_unknown_data_set_names_the_nearest():
     for flow in (flows.prepare, flows.evaluate):
         with pytest.raises(ConfigError, match=r"no 'scens'; did you mean 'scenes'\?"):
             flow.fn("scens")
-
-
-@pytest.mark.parametrize(
-    "given", [{"preset": "../cora"}, {"preset": "cora", "overrides": {"a": 1}}, {}]
-)
-def test_parameters_are_typed(given):
-    with pytest.raises(Exception, match=r"preset|overrides"):
-        flows.train.validate_parameters(given)
 
 
 @pytest.mark.parametrize(

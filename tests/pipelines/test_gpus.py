@@ -44,7 +44,6 @@ def test_runs_share_no_gpu_and_one_that_waits_for_several_holds_none(monkeypatch
     [
         ("gpu", "2", "4,7"),
         ("gpu", "0", ""),
-        ("gpu", None, "4"),
         ("mine", None, "4"),
         ("cpu", "2", ""),
         (None, "2", None),

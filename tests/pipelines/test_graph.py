@@ -67,17 +67,11 @@ def test_a_preset_of_params_has_its_deployment_on_its_data_set(root, tmp_path):
 def test_every_method_has_its_deployment(root):
     listed = deployments(root)["deployments"]
     named = {deployment["name"]: deployment for deployment in listed}
-    assert len(named) == len(listed)
     presets = root / "presets" / "scenes"
     methods = [name for name in METHODS if (presets / f"{name}.yaml").is_file()]
-    assert len(methods) > 8
+    assert len(named) == len(listed) and len(methods) > 8
     for method in methods:
         assert named[f"train-{method}"]["parameters"] == {"preset": method}
-    assert set(named) == {
-        *(f"train-{method}" for method in methods),
-        *("prepare-data", "index", "shards-at-url", "evaluate-all", "report", "reproduce", "train"),
-    }
-    assert named["train"]["parameters"] == {}
     for name, deployment in named.items():
         # What the queue `cpu` runs beside others must see none of their GPUs.
         queue = deployment["work_pool"]["work_queue_name"]

@@ -65,13 +65,6 @@ def test_an_exception_interrupts_the_command_and_hears_its_last_words():
     assert lines == ["on", "off"] and time.monotonic() - began < 10
 
 
-def test_what_nobody_wants_any_more_is_interrupted(monkeypatch):
-    monkeypatch.setattr(process, "_SECONDS_BETWEEN_LOOKS", 0.5)
-    lines = []
-    command = ["sh", "-c", "trap 'echo off; exit 3' INT; echo on; sleep 300"]
-    assert process.run(command, lines.append, wanted=lambda: not lines) == (3, ["on", "off"])
-
-
 def test_the_command_ends_with_a_starter_that_is_killed():
     before = sleepers()
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
@@ -110,13 +103,6 @@ def starter(behind=""):
 @pytest.mark.parametrize(("ends", "code"), [("sys.exit(3)", 3), ("os.kill(os.getpid(), 9)", 137)])
 def test_the_code_of_a_run_is_that_of_its_engine(ends, code):
     assert engine.main([sys.executable, "-c", f"import os, sys; {ends}"]) == code
-
-
-def test_a_signal_is_passed_on():
-    program = starter()
-    assert program.stdout and int(program.stdout.readline()) == program.pid
-    program.terminate()
-    assert program.wait(10) == 143
 
 
 @pytest.mark.parametrize("behind", ["", "import subprocess, sys; subprocess.run(sys.argv[1:])"])

@@ -38,7 +38,8 @@ def snapshot():
 
 def test_only_the_overridden_lines_change():
     before = snapshot()
-    message = write("training.epochs=2", "model.last_activation=true", "shards.thumbnail=64")
+    named = f"{CORA}:model.last_activation=true"
+    message = write("training.epochs=2", named, "shards.thumbnail=64")
     changed = {name: text for name, text in snapshot().items() if text != before[name]}
     assert set(changed) == {str(CORA), "params.yaml"}
     for name, text in changed.items():
@@ -55,11 +56,6 @@ def test_a_changed_preset_is_no_longer_reproduced():
     assert "setting: reproduced" in path.read_text()
     write("training.epochs=1", preset=path)
     assert "setting: small-scale" in path.read_text()
-
-
-def test_a_file_may_be_named():
-    write("presets/scenes/cora.yaml:training.epochs=3", preset=None)
-    assert read_preset(CORA).training.epochs == 3
 
 
 @pytest.mark.parametrize(
@@ -94,13 +90,8 @@ def test_a_broken_file_that_is_to_be_changed_is_one_line():
         assert "\n" not in str(fault.value)
 
 
-def test_a_check_that_is_killed_is_one_line(monkeypatch):
-    monkeypatch.setattr(settings.process, "run", lambda *_, **__: (137, []))
-    with pytest.raises(ConfigError, match="ended without a message"):
-        settings.check(Path())
-
-
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm_path")
 def test_a_preset_that_params_does_not_name_is_added_if_a_stage_belongs_to_the_run(root):
     shutil.copy(root / "dvc.yaml", "dvc.yaml")
     before = snapshot()

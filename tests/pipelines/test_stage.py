@@ -3,7 +3,6 @@ log, and the artifact with the changes of the metrics."""
 
 import logging
 import subprocess
-import threading
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,7 @@ from prefect.exceptions import FailedRun
 
 from manymatch.results.runs import Curve
 from manymatch.util.errors import ConfigError
-from pipelines import artifacts, sharing
-from pipelines import stage as module
+from pipelines import artifacts
 from pipelines.stage import StageFailed, plain, run_stage, task_of
 
 PIPELINE = """
@@ -22,7 +20,7 @@ stages:
     deps: [setting]
     outs: [one]
   second:
-    cmd: while test -e hold; do sleep 0.1; done; cp one two && grep -vq wrong one
+    cmd: cp one two && grep -vq wrong one
     deps: [one]
     outs: [two]
   killed:
@@ -31,22 +29,20 @@ stages:
 UNCHANGED = "no dependency of this stage has changed"
 
 
-@pytest.fixture
-def _repository(tmp_path, monkeypatch, warm_path):
-    monkeypatch.chdir(tmp_path)
-    Path("dvc.yaml").write_text(PIPELINE)
-    Path("setting").write_text("quick\n")
-    for command in (["git", "init", "-q"], ["dvc", "init", "-q"]):
-        subprocess.run(command, check=True)
-
-
 def run(name, said=None):
     return run_stage(name, (said if said is not None else []).append, {})
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("_repository")
-def test_a_stage_runs_only_if_something_changed_and_a_failed_one_says_what_next():
+@pytest.mark.usefixtures("warm_path")
+def test_a_stage_runs_only_if_something_changed_and_a_failed_one_says_what_next(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    Path("dvc.yaml").write_text(PIPELINE)
+    Path("setting").write_text("quick\n")
+    for command in (["git", "init", "-q"], ["dvc", "init", "-q"]):
+        subprocess.run(command, check=True)
     lines = []
     assert run("first", lines) is None and "> cat setting > one" in lines
     assert run("first") == UNCHANGED
@@ -62,40 +58,6 @@ def test_a_stage_runs_only_if_something_changed_and_a_failed_one_says_what_next(
     assert Path("one").read_text() == "quick\n"
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("_repository")
-def test_while_a_stage_runs_others_pass_what_it_reads_and_wait_for_what_it_writes():
-    run("first")
-    hold, begun = Path("hold"), threading.Event()
-    hold.touch()
-
-    def listen(line):
-        if line.startswith("> while"):
-            begun.set()
-
-    def let_go(line):
-        assert not line.startswith("ERROR")
-        if "second waits for the end" in line:
-            hold.unlink()
-
-    runner = threading.Thread(target=run_stage, args=("second", listen, {}))
-    runner.start()
-    assert begun.wait(60)
-    assert run("first") == UNCHANGED == run_stage("second", let_go, {})
-    runner.join(60)
-    assert not hold.exists() and Path("two").read_text() == "quick\n"
-
-
-@pytest.mark.parametrize("shared", [True, False])
-def test_only_shared_outputs_are_pushed_and_the_run_has_said_whether(monkeypatch, shared):
-    pushed = []
-    monkeypatch.setattr(module, "run_stage", lambda *_: None)
-    monkeypatch.setattr(sharing, "push", pushed.append)
-    monkeypatch.setattr(sharing, "shared", None)
-    assert module.stage.fn("first", {}, shared).is_completed()
-    assert pushed == (["first"] if shared else [])
-
-
 def test_downloads_are_tried_again_and_other_stages_as_the_setting_says(monkeypatch):
     delays = task_of("download").retry_delay_seconds
     assert task_of("download").retries == len(delays) == 3 and delays == sorted(set(delays))
@@ -105,14 +67,6 @@ def test_downloads_are_tried_again_and_other_stages_as_the_setting_says(monkeypa
     monkeypatch.setenv("MANYMATCH_RETRIES", "often")
     with pytest.raises(ConfigError, match="MANYMATCH_RETRIES=often: expected a whole number"):
         task_of("train")
-
-
-def test_the_head_of_a_table_is_progress_and_no_line_of_dvc(monkeypatch, caplog):
-    monkeypatch.setattr(module, "get_run_logger", lambda: logging.getLogger("run"))
-    with caplog.at_level(logging.INFO):
-        for line in ("           R@1  R@5", "> manymatch train", "\tgit add dvc.lock"):
-            module._tell(line)
-    assert [record.name for record in caplog.records] == ["run.progress", "run", "run"]
 
 
 def test_the_epochs_of_a_training_are_a_bar_and_a_run_goes_on_without_it(monkeypatch):

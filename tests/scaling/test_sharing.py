@@ -59,19 +59,11 @@ def test_it_is_known_before_whether_a_stage_has_to_run(new_clone, monkeypatch, s
         is_made(Path(), "triple", pull=False)
 
 
-def test_a_remote_that_cannot_be_reached_is_told(new_clone, monkeypatch, said, tmp_path):
+def test_a_remote_that_cannot_be_reached_stops_a_run_before_its_stage_or_is_told(
+    new_clone, monkeypatch, tmp_path
+):
     clone = new_clone("first")
     monkeypatch.chdir(clone.folder)
-    run_stage("double", said.append, {})
-    (tmp_path / "file").touch()
-    clone.run("dvc", "remote", "modify", "shared", "url", str(tmp_path / "file" / "remote"))
-    with pytest.raises(sharing.PushFailed, match="double is finished here, but could not be"):
-        sharing.push.fn("double")
-    assert Path("twice").read_text() == "42\n"
-
-
-def test_a_remote_that_cannot_be_reached_stops_a_run_before_its_stage(new_clone, monkeypatch):
-    monkeypatch.chdir(new_clone("first").folder)
     sharing.pull.fn("double")  # nothing was pushed yet: the remote has no folder
 
     def failing(error):
@@ -85,6 +77,12 @@ def test_a_remote_that_cannot_be_reached_stops_a_run_before_its_stage(new_clone,
     monkeypatch.setattr(DataCloud, "get_remote", failing(ConnectionError("no route\nto host")))
     with pytest.raises(RemoteFailed, match=r"^DVC's remote: no route to host. double was not run"):
         sharing.pull.fn("double")
+    run_stage("double", [].append, {})
+    (tmp_path / "file").touch()
+    clone.run("dvc", "remote", "modify", "shared", "url", str(tmp_path / "file" / "remote"))
+    with pytest.raises(sharing.PushFailed, match="double is finished here, but could not be"):
+        sharing.push.fn("double")
+    assert Path("twice").read_text() == "42\n"
 
 
 def test_a_remote_that_is_missing_or_needs_a_package_or_is_not_mounted_is_told(
