@@ -61,7 +61,7 @@ def test_f1_by_hand(model, captions, file):
 
 
 def test_f1_on_scenes(tmp_path, model):
-    settings = ScenesSettings(seed=11, train=40, validation=5, test=5, image_size=32)
+    settings = ScenesSettings(seed=11, train=120, validation=15, test=15, image_size=32)
     Scenes().download(settings, tmp_path)
     rows = (row for _, row in read_rows(tmp_path / CAPTIONS))
     truth = {row["caption_id"]: SceneGraph.from_dict(row["graph"]) for row in rows}
