@@ -95,14 +95,3 @@ def test_all_captions_of_flickr30k(real_data, stages_of):
         differ = [(a, b) for a, b in zip(ours, scan, strict=True) if letters(a) != letters(b)]
         # Multi30K mended the spelling of a few.
         assert len(differ) == odd, differ
-
-
-def test_the_classes_of_cub_that_are_here(real_data, stages_of):
-    cub = real_data / "cub"
-    settings = {"folder": str(cub), "images": str(cub / "cub_mini10.tar"), "only_present": True}
-    rows = stages_of("cub")(settings)
-    assert Counter(split_of(rows).values()) == {"train": 337, "validation": 32, "test": 174}
-    assert len(rows) == 5430
-    seen = {row["labels"][0] for row in rows if row["split"] == "train"}
-    unseen = {row["image_id"] for row in rows if row["labels"][0] not in seen}
-    assert seen == set(range(1, 11)) - {4} and len(unseen) == 60

@@ -7,9 +7,7 @@ from random import Random
 
 import pytest
 
-from manymatch.scenes.compose import allowed
-from manymatch.scenes.twins import CONTRASTS, compose_twins, exchange, holds, pair
-from manymatch.scenes.world import Blueprint, Spec, Spot, Tie
+from manymatch.scenes.twins import CONTRASTS, compose_twins, holds, pair
 
 
 @pytest.fixture(scope="module")
@@ -39,19 +37,6 @@ def test_captions_express_the_difference_and_bags_of_words_do_not(twins):
             assert Counter(values[0]) == Counter(values[1])
             seen |= {attribute} if values[0] != values[1] else set()
     assert seen == {"kind", "colour", "size", "state"}
-
-
-def test_two_garments_on_one_boy_are_refused():
-    boy, shirt, hat = Spec("boy", state="standing"), Spec("shirt", "red"), Spec("hat", "blue")
-    dressed = Blueprint(
-        "park",
-        (boy, shirt, hat, boy, shirt, hat),
-        tuple(Tie(who, "wear", what) for who, what in ((0, 1), (0, 2), (3, 4), (3, 5))),
-        (Spot(0, "front", 0.3), Spot(3, "front", 0.3)),
-        0,
-    )
-    assert allowed(dressed)
-    assert not allowed(exchange(dressed, 1, 5, "kind"))
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0.0, 0), (1.0, 20)])
