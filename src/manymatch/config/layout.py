@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -27,13 +26,14 @@ class ResultFiles:
         return cls(*(folder / name for name in names))
 
 
-class _Place(NamedTuple):
+class _Place:
     """A file or folder with a fixed path below the root of a `Layout`."""
 
-    path: str
+    def __init__(self, path: str) -> None:
+        self._path = path
 
     def __get__(self, layout: "Layout", owner: type) -> Path:
-        return layout.root / self.path
+        return layout.root / self._path
 
 
 @dataclass(frozen=True)
