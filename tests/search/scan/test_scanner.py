@@ -19,7 +19,9 @@ from made_galleries import (
     compare,
     made_up,
 )
+from torch.nn.functional import normalize
 
+from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.search.scan import dots
 from manymatch.search.scan.code_writer import write_codes
 from manymatch.search.scan.codes import BLOCK, Codes
@@ -157,6 +159,26 @@ def test_without_right_products_a_search_is_by_brute_force(small_model, monkeypa
     finally:
         dots.available.cache_clear()
     assert {hits.reranked for hits in found} == {300}
+
+
+@pytest.mark.parametrize(("size", "spread"), [(1024, 0), (64, 1e-3)])
+def test_codes_tell_items_apart(small_model, size, spread):
+    """Vectors near a space of 200 dimensions, and vectors that crowd around one set."""
+    model, space = small_model("dive smooth_chamfer"), torch.randn(200, 1024)
+    gallery, queries = (made_up("random", n, 4, min(size, 200), n) for n in (1500, 10))
+
+    def near(vectors):
+        return vectors @ space + 0.05 * torch.randn(*vectors.shape[:2], 1024)
+
+    vectors = gallery.vectors[:1] + spread * gallery.vectors
+    if not spread:
+        vectors = near(gallery.vectors)
+        queries = Embeddings(normalize(near(queries.vectors), dim=2))
+    gallery = Embeddings(normalize(vectors, dim=2))
+    codes = codes_of(model, gallery)
+    assert codes.sizes.size == min(size, 256)
+    found = compare(Scanner(model, gallery, codes), gallery, queries, model, 5)
+    assert max(hits.reranked for hits in found) < 150
 
 
 def test_faults_are_errors_of_one_line(small_model, tmp_path):
