@@ -55,7 +55,12 @@ def test_a_faulty_space_is_one_line(checkout, fault):
         Search.of(checkout.layout, "tiny", "vsepp")
 
 
-def test_a_data_set_without_a_space_is_told_how_to_get_one(checkout):
+def test_a_data_set_without_a_space_and_a_method_that_learns_nothing_are_told(checkout):
+    (checkout.layout.presets / "tiny" / "zero.yaml").write_text(
+        "method: pretrained\nfeatures: x\nmodel: {model: m}\n"
+    )
+    with pytest.raises(ConfigError, match="zero: the method 'pretrained' learns nothing"):
+        Search.of(checkout.layout, "tiny", "zero")
     with pytest.raises(ConfigError, match=r"tiny\.yaml: no such file\. .*like: scenes"):
         Search.of(checkout.layout, "tiny", "vsepp")
     write_space(checkout, {"like": "scenes"})
