@@ -20,11 +20,9 @@ from manymatch.config.params import Extraction, read_params
 from manymatch.config.preset import Preset
 from manymatch.config.strict import validate
 from manymatch.datasets import DATASETS, check_settings
-from manymatch.evaluation.protocols.suite import protocols
 from manymatch.experiments.grid import Options, experiment_of_file, experiment_of_options
-from manymatch.experiments.probes.all_probes import PROBES
 from manymatch.features import BACKBONES
-from manymatch.features.importers import FORMATS, entry_point
+from manymatch.features.importers import entry_point
 from manymatch.methods import check_model
 from manymatch.training.run_context import TORCHRUN
 from manymatch.util.parts import Part
@@ -73,17 +71,6 @@ def test_the_file_on_the_page_is_an_experiment(tmp_path):
     path.write_text(text, encoding="utf-8")
     for dataset in ("scenes", "flickr8k", "cub", "coco"):
         experiment_of_file(path, Layout(ROOT), Options(dataset=dataset)).check()
-
-
-def test_every_probe_protocol_format_and_deployment_is_described():
-    for name in PROBES:
-        assert PAGES["probes"].count(f"| `{name}` |") == 2
-    for name in protocols():
-        assert PAGES["protocols"].count(f"| `{name}` |") == 1
-    assert re.findall(r"^\| `(\w+)` \|", PAGES["features"], re.MULTILINE) == list(FORMATS)
-    table = PAGES["orchestration"].split("## Parameters")[0]
-    for name in DEPLOYMENTS:
-        assert f"`{name}`" in table, name
 
 
 def test_settings_of_features_are_valid():
@@ -174,14 +161,3 @@ def test_the_table_of_large_sets_is_what_the_script_prints(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["large_sets.py"])
     runpy.run_path(str(ROOT / "benchmarks" / "large_sets.py"), run_name="__main__")
     assert f"\n\n{capsys.readouterr().out}\n" in PAGES["scaling"]
-
-
-def test_the_site_has_pages_that_exist_and_no_link_to_files_outside_of_it():
-    nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
-    doors = [page for door in nav[1:] for pages in door.values() for page in pages]
-    assert len(nav) == 4 and len({*doors}) == len(doors) > 15
-    assert {Path(page).stem for page in ["index.md", *doors]} <= PAGES.keys()
-    hooks = runpy.run_path(str(ROOT / "docs" / "site_hooks.py"))
-    text = hooks["on_page_markdown"](PAGES["experiments"])
-    assert "](../" in PAGES["experiments"] and "](../" not in text
-    assert "default-src 'self'" in hooks["on_post_page"]("<html><head></head></html>")

@@ -52,12 +52,7 @@ def test_three_methods_are_compared_without_the_test_split(
     said = capfd.readouterr()
     assert "95% interval" in said.out and f"{best} has the highest rsum" in said.err
     assert f"{best} on parts of the captions" in said.err
-
-
-def test_a_stage_that_fails_is_one_line(commands, monkeypatch):
     failed = SimpleNamespace(returncode=1)
     monkeypatch.setattr(compare, "subprocess", SimpleNamespace(run=lambda _: failed))
     with pytest.raises(ManyMatchError, match="'dvc repro shards@tiny-lite0' failed"):
         compare.best_of("tiny", ["vsepp", "pcme", "dive"], 4, "lite0")
-    with pytest.raises(ManyMatchError, match="lacks presets"):
-        compare.best_of("tiny", ["cora"], 4, "lite0")

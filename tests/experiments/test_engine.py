@@ -1,22 +1,13 @@
 """The engine does each run once, also after a kill; the runs of these tests add numbers."""
 
 import json
-import os
 import shutil
 import sys
-import tempfile
-from concurrent.futures import Future
-from contextlib import nullcontext
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, ClassVar, Literal
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from killing import kill_during
-from one_by_one import run_one_by_one
 
 from manymatch.config.layout import Layout
 from manymatch.config.strict import Strict, validate
@@ -92,31 +83,6 @@ def sums(root, name="what", code="code", **options):
     return json.loads(perform(experiment).read_text())
 
 
-values = st.lists(st.integers(0, 4), min_size=1, max_size=3, unique=True)
-
-
-@given(grids=st.lists(st.tuples(values, values, values), min_size=1, max_size=3))
-@settings(max_examples=15, deadline=None)
-def test_every_run_of_a_drawn_grid_is_done_once(grids):
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        worked, known = run_one_by_one(patch), set()
-        for number, (a, b, seeds) in enumerate(grids):
-            worked.clear()
-            over = {"over": {"a": a, "b": b}, "seeds": seeds}
-            result = sums(Path(folder), f"grid-{number}", **over)
-            assert [
-                (p["label"], p["settings"]["a"], p["settings"]["b"]) for p in result["points"]
-            ] == [(f"a={x}, b={y}", x, y) for x in a for y in b]
-            runs = [run for point in result["points"] for run in point["runs"]]
-            asked = [(x, y, seed) for x in a for y in b for seed in seeds]
-            assert [(run["sum"], run["seed"]) for run in runs] == [(sum(o), o[2]) for o in asked]
-            new = [
-                f"a={x}, b={y}, seed {seed}" for x, y, seed in asked if (x, y, seed) not in known
-            ]
-            assert worked == new
-            known |= set(asked)
-
-
 def test_equal_points_are_done_once_and_a_run_leaves_little(tmp_path, worked, capsys):
     result = sums(tmp_path, points={"said": {"a": 1}, "said again": {"a": 1, "b": 0}})
     assert worked == ["said again, seed 0"]
@@ -175,10 +141,9 @@ def test_a_failed_run_is_named_and_the_others_are_finished(tmp_path, worked, cap
     assert not worked
 
 
-@pytest.mark.parametrize("target", ["Run.finish", "Run.tidy"])
-def test_after_a_kill_the_missing_runs_are_done(tmp_path, worked, target):
+def test_after_a_kill_the_missing_runs_are_done(tmp_path, worked):
     plan = {"over": {"a": [1, 2, 3]}}
-    kill_during(lambda: sums(tmp_path, **plan), f"manymatch.experiments.engine.{target}", 3)
+    kill_during(lambda: sums(tmp_path, **plan), "manymatch.experiments.engine.Run.tidy", 3)
     finished = len(folders(tmp_path))
     assert 0 < finished < 3
     assert [p["runs"][0]["sum"] for p in sums(tmp_path, **plan)["points"]] == [1, 2, 3]
@@ -203,21 +168,6 @@ def test_what_other_code_left_in_a_folder_is_removed(tmp_path):
         with pytest.raises(ManyMatchError):
             run(code).once(work)
     assert seen == [False, True, False]
-
-
-def test_the_line_of_progress_says_where_each_run_is(tmp_path, monkeypatch):
-    states, futures = [], {name: Future() for name in ("done", "works", "waits", "old")}
-    pool = SimpleNamespace(submit=lambda caught, work, item: futures[item.label])
-    monkeypatch.setattr(workers, "process_pool", lambda *_: nullcontext(pool))
-    monkeypatch.setattr(workers, "working", lambda what, state: nullcontext(states.append(state)))
-    items = [SimpleNamespace(label=name) for name in futures]
-    for name, changed in (("done", 1e11), ("works", 1e11), ("old", 1.0)):
-        (log := tmp_path / name).write_text("loads\nepoch 3/8: loss 0.1\n")
-        os.utime(log, (changed, changed))
-    futures["done"].set_result("1")
-    arguments = str, items, 1, [], "test", lambda item: tmp_path / item.label
-    next(workers.side_by_side(*arguments))
-    assert states[0]() == "works: epoch 3/8"
 
 
 def test_a_worker_for_each_gpu_of_the_device_or_core(tmp_path, monkeypatch):

@@ -14,23 +14,18 @@ from manymatch.experiments.presets import preset_of
 from manymatch.util.errors import ConfigError, DataError
 
 
-@pytest.mark.parametrize(
-    ("over", "labels"),
-    [
+def test_labels_are_short_and_the_last_key_changes_fastest(checkout):
+    objectives = ("triplet", "info_nce")
+    for over, labels in (
         (
-            {"training.epochs": [1, 2], "objective": ["triplet", "info_nce"]},
-            [f"epochs={n}, objective={name}" for n in (1, 2) for name in ("triplet", "info_nce")],
+            {"training.epochs": [1, 2], "objective": [*objectives]},
+            [f"epochs={n}, objective={name}" for n in (1, 2) for name in objectives],
         ),
-        (
-            {"image.dropout": [0.5], "text.dropout": [None, [1, "a"]]},
-            [f"image.dropout=0.5, text.dropout={text}" for text in ("null", '[1, "a"]')],
-        ),
+        ({"image.dropout": [0.5], "x": [[1, "a"]]}, ['dropout=0.5, x=[1, "a"]']),
         ({"preset": ["vsepp", "cora"]}, ["vsepp", "cora"]),
-    ],
-)
-def test_labels_are_short_and_the_last_key_changes_fastest(over, labels, checkout):
-    plan = checkout.plan(preset=None if "preset" in over else "vsepp", over=over)
-    assert [point.label for point in points(plan)] == labels
+    ):
+        plan = checkout.plan(preset=None if "preset" in over else "vsepp", over=over)
+        assert [point.label for point in points(plan)] == labels
 
 
 def test_a_key_is_of_the_model_unless_the_preset_has_it_and_changes_no_other_point(checkout):
@@ -125,23 +120,17 @@ PREFIXED = {"points": {"a": {"size": 1}, "b": {"model.size": 2}}, "set": {"model
 FILES = [
     ({}, {}, "either 'over'"),
     ({**GRID, "points": {"a": {}}}, {}, "either 'over'"),
-    ({**GRID, "preset": None}, {}, "no preset"),
     ({"over": {"seed": [1]}}, {}, "'seeds'"),
     ({**GRID, "seeds": [1, 1]}, {}, "a seed twice"),
     ({"over": {"size": [1, 1]}}, {}, "a value twice"),
-    ({"over": {"size": []}}, {}, "over.size"),
     ({"over": {f"x{n}": [1, 2, 3] for n in range(99)}}, {}, "more than 10,000 runs"),
     ({**GRID, "seeds": list(range(10_001))}, {}, "more than 10,000 runs"),
     ({"preset": ["a"], **GRID}, {}, "preset: Input should be a valid string"),
-    ({"points": {1: {}}}, {}, "points.1: Input should be a valid string"),
     ({**POINTS, "claims": {"c": {"better": ["a", "b"], "other": "b"}}}, {}, "'b' is on both sides"),
     ({"ovr": {"size": [1]}}, {}, "did you mean 'over'?"),
-    ({"experiment": "sketch"}, {}, "did you mean 'sketches'?"),
     ({"over": {"size": [1, 2]}, "set": {"size": 3}}, {}, "'size' is set"),
     (PREFIXED, {}, "'model.size' is set"),
-    ({**GRID, "seeds": ["a"]}, {}, "seeds.0"),
     ({**SYNTHETIC, "baseline": "aa"}, {}, "no point is called 'aa'; did you mean 'a'"),
-    ({**SYNTHETIC, "published": {"aa": {"pair": 1.0}}}, {}, "no point is called 'aa'"),
     ({**SYNTHETIC, "published": {"a": {"pairs": 1.0}}}, {}, "published.a"),
     (SYNTHETIC, {"dataset": "coco"}, "--dataset: "),
     (SYNTHETIC, {"device": "cpu"}, "--device: "),
@@ -171,7 +160,6 @@ OPTIONS = [
     (["size=1,[2"], "0", "--over size=1,[2: not a YAML value"),
     (["size=1", "size=2"], "0", "a key is given twice"),
     (["size=1"], "0,a", "seeds.1"),
-    (["size=1"], "1:5", "seeds.0"),
     (["size=2020-01-01"], "0", "'over': a value is neither a number, text"),
 ]
 
@@ -185,12 +173,9 @@ def test_faulty_options_are_one_line(over, seeds, words):
     ("settings", "words"),
     [
         ({"sise": 4}, "unknown key 'sise' of method 'vsepp'; did you mean 'size'?"),
-        ({"trainin.epochs": 4}, "did you mean 'training'?"),
         ({"training.epoch": 4}, "did you mean 'epochs'?"),
-        ({"size": "big"}, "size"),
         ({"size.width": 4}, "'size' is a value, not a group"),
         ({"preset": "vsep"}, "did you mean 'vsepp'?"),
-        ({"method": "vsep"}, "did you mean 'vsepp'?"),
         ({"method": ["vsepp"]}, "method: Input should be a valid string"),
         ({"size": 4, "model.size": 16}, "'model.size' is given twice"),
         ({"training.devices": 2}, "one device"),

@@ -7,7 +7,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from killing import kill_during
 from small_methods import SMALL_SETS
 from tiny_checkout import PRESET
 
@@ -118,20 +117,3 @@ def test_another_machine_takes_runs_from_the_files_of_results(checkout, worked):
     captions.write_bytes(captions.read_bytes() + b"\n")
     experiment = checkout.experiment(plan)
     assert experiment.recorded([run_of(experiment, point, 0) for point in points(plan)]) == []
-
-
-KILLS = (
-    ("manymatch.training.train.save_model", 1),  # trained, but not written
-    ("manymatch.evaluation.evaluate.evaluate", 1),
-)
-
-
-def test_killed_and_run_again_it_ends_with_the_same_numbers(checkout, worked):
-    plan = {"over": {"size": [4]}}
-    whole = record(checkout, **plan)["points"][0]["runs"][0]
-    for moment in KILLS:
-        shutil.rmtree(checkout.layout.experiment_runs("presets"))
-        kill_during(lambda: record(checkout, **plan), *moment)
-        assert not checkout.runs
-        again = record(checkout, **plan)["points"][0]["runs"][0]
-        assert again["metrics"] == whole["metrics"] and again["seconds"] is None

@@ -42,50 +42,35 @@ def settings(data):
     return validate(DataSettings, data, "data")
 
 
-def test_the_published_files(data):
+def test_the_published_files_and_other_forms(data, tmp_path):
     dataset = read_data(settings(data))
-    assert (
-        len(dataset.sketches.labels) == 20 * CLASSES and len(dataset.images.labels) == 30 * CLASSES
-    )
+    assert len(dataset.sketches.labels) == 20 * CLASSES
+    assert len(dataset.images.labels) == 30 * CLASSES
     assert [dataset.classes[number] for number in dataset.unseen] == UNSEEN
     assert not set(dataset.seen.tolist()) & set(dataset.unseen.tolist())
-    raw = torch.from_numpy(np.load(data["sketches"]["features"]))
+    features = np.load(data["sketches"]["features"])
+    raw = torch.from_numpy(features)
     expected = raw / raw.norm(dim=1, keepdim=True)
     torch.testing.assert_close(dataset.sketches.vectors.float(), expected, atol=1e-3, rtol=1e-3)
-    first = dataset.classes[int(dataset.sketches.labels[7])]
-    assert first == "kind-7"
+    assert dataset.classes[int(dataset.sketches.labels[7])] == "kind-7"
 
-
-def test_other_forms_are_the_same(data, tmp_path):
-    expected = read_data(settings(data))
-    features = np.load(data["sketches"]["features"])
     with h5py.File(tmp_path / "s.h5", "w") as file:
-        file["vgg"] = features
-        file["other"] = features[:2]
+        file["vgg"], file["other"] = features, features[:2]
     lines = [path.decode() for path in np.load(data["sketches"]["classes"])]
     (tmp_path / "s.txt").write_text("".join(f"{line} {k % 24}\n" for k, line in enumerate(lines)))
     (tmp_path / "zero.txt").write_text("".join(f"{name} {k}\n" for k, name in enumerate(UNSEEN)))
     sketches = {"features": f"{tmp_path / 's.h5'}:vgg", "classes": str(tmp_path / "s.txt")}
-    dataset = read_data(
-        settings(data | {"sketches": sketches, "unseen": str(tmp_path / "zero.txt")})
-    )
-    assert torch.equal(dataset.sketches.vectors, expected.sketches.vectors)
-    assert torch.equal(dataset.sketches.labels, expected.sketches.labels)
-    assert torch.equal(dataset.unseen, expected.unseen)
-
-
-@pytest.mark.parametrize(
-    ("line", "name"),
-    [
-        ("sketch/tx_0/zebra/n02-1.png", "zebra"),
-        ("EXTEND_image_sketchy/hot-air balloon/a b.jpg 7", "hot-air balloon"),
-        ("hot-air balloon 7", "hot-air balloon"),
-        ("cow", "cow"),
-        ("12", "12"),
-    ],
-)
-def test_the_class_of_a_line(line, name):
-    assert class_of(line) == name
+    other = read_data(settings(data | {"sketches": sketches, "unseen": str(tmp_path / "zero.txt")}))
+    assert torch.equal(other.sketches.vectors, dataset.sketches.vectors)
+    assert torch.equal(other.sketches.labels, dataset.sketches.labels)
+    assert torch.equal(other.unseen, dataset.unseen)
+    for line, name in {
+        "sketch/tx_0/zebra/n02-1.png": "zebra",
+        "EXTEND_image_sketchy/hot-air balloon/a b.jpg 7": "hot-air balloon",
+        "hot-air balloon 7": "hot-air balloon",
+        "12": "12",
+    }.items():
+        assert class_of(line) == name
 
 
 def nan_rows(rows):
@@ -195,21 +180,18 @@ def test_the_command_trains_tests_and_writes(data, tmp_path, monkeypatch):
     places = [int(line[3]) for line in fields if line[0] == fields[0][0]]
     assert places == list(range(1, 181))
 
-    # Runs on other data are others: one class fewer is unseen. The same seed gives the same run.
+    # Runs on other data are others: one class fewer is unseen.
     trained = []
     monkeypatch.setattr(sketch_training, "run", lambda *of: trained.append(of[2]) or run(*of))
-    for unseen, seeds in ((UNSEEN[1:], "0"), (UNSEEN, "0")):
-        experiment["data"] = data | {"unseen": unseen}
-        (tmp_path / "made.yaml").write_text(yaml.safe_dump(experiment, sort_keys=False))
-        printed("experiment", "made.yaml", "--seeds", seeds)
+    experiment["data"] = data | {"unseen": UNSEEN[1:]}
+    (tmp_path / "made.yaml").write_text(yaml.safe_dump(experiment, sort_keys=False))
+    printed("experiment", "made.yaml", "--seeds", "0")
     assert trained == [0, 0]
-    again = json.loads((tmp_path / "reports/sketches/made.json").read_text())
-    for before, after in zip(record["points"], again["points"], strict=True):
-        assert after["runs"] == before["runs"][:1]
     written = {path.name for path in (tmp_path / "reports/runs/sketches/made").iterdir()}
     assert written == {"triplet-0.trec", "SwAMP-0.trec"}
-    one = run(SketchSettings(**SMALL), read_data(settings(data)), 0)
-    assert one["map"] == record["points"][1]["runs"][0]["map"]
+    # The same seed gives the same run.
+    again = run(SketchSettings(**SMALL), read_data(settings(data)), 0)
+    assert again["map"] == record["points"][1]["runs"][0]["map"]
 
 
 def naive(queries, labels, gallery, of_gallery):
@@ -245,9 +227,7 @@ def made(n, m, classes, steps=None):
     return queries, labels, gallery, torch.arange(m) % classes
 
 
-@pytest.mark.parametrize(
-    "sizes", [(1, 3, 1), (7, 30, 3), (9, 450, 2), (5, 230, 40), (8, 300, 3, 2), (6, 60, 2, 1)]
-)
+@pytest.mark.parametrize("sizes", [(1, 3, 1), (9, 450, 2), (5, 230, 40), (8, 300, 3, 2)])
 def test_the_metrics_are_those_of_a_loop(sizes):
     given = made(*sizes)
     for scores in (1, 100, 2**24):  # at once

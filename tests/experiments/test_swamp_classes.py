@@ -23,14 +23,11 @@ def model(tmp_path_factory, data):
     return save_untrained(tmp_path_factory.mktemp("models") / "swamp", data, "swamp", settings)
 
 
-def run(model, data, target):
-    describe_classes(model, data.shards, target, split="test", parser=PARSER)
-    return json.loads(target.read_text())
-
-
 @pytest.fixture(scope="module")
 def written(model, data, tmp_path_factory):
-    return run(model, data, tmp_path_factory.mktemp("reports") / "swamp.json")
+    target = tmp_path_factory.mktemp("reports") / "swamp.json"
+    describe_classes(model, data.shards, target, split="test", parser=PARSER)
+    return json.loads(target.read_text())
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +71,10 @@ def test_every_sample_is_in_the_class_of_the_nearest_prototype(written, probed):
     assert written["agreement"] == pytest.approx(100 * sum(same) / len(same), abs=0.01)
 
 
-def test_keywords_are_counted_by_caption(written):
+def test_keywords_are_lemmas_told_apart_by_kind_and_counted_by_caption(written):
     model = load_model(PARSER)
+    words = words_of(model, ["Two dogs are chasing a dog\nthrough the  parks.", "red"])
+    assert (words[0].nouns, words[0].verbs, words[1].verbs) == (["dog", "park"], ["chase"], [])
     item = written["classes"][0]
     message = words_of(model, [caption["caption"] for caption in item["captions"]])
     counts = Counter(noun for words in message for noun in set(words.nouns))
@@ -95,17 +94,9 @@ def test_the_largest_classes_have_pictures(written, probed):
     assert any(decoded.values())
 
 
-def test_words_are_lemmas_told_apart_by_kind():
-    model = load_model(PARSER)
-    words = words_of(model, ["Two dogs are chasing a dog\nthrough the  parks.", "red"])
-    assert words[0].nouns == ["dog", "park"]
-    assert words[0].verbs == ["chase"]
-    assert words[1].verbs == []
-
-
 @pytest.mark.parametrize(("name", "settings"), [("vsepp", {}), ("swamp", {"weight": 0.0})])
 def test_a_model_without_classes_is_told_so(name, settings, data, tmp_path):
     model = save_untrained(tmp_path / name, data, name, settings)
     with pytest.raises(ConfigError, match="has no classes"):
-        run(model, data, tmp_path / "x.json")
+        describe_classes(model, data.shards, tmp_path / "x.json", split="test", parser=PARSER)
     assert not (tmp_path / "x.json").exists()

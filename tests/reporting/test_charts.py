@@ -22,7 +22,7 @@ def test_what_dvclive_writes_is_read(tmp_path):
     assert set(curves) == {"train/loss", "epoch"}
 
 
-@pytest.mark.parametrize("value", ["", "null", "NA", "x"])
+@pytest.mark.parametrize("value", ["", "NA"])
 def test_a_curve_has_a_number_in_each_line_or_is_empty(tmp_path, value):
     path = tmp_path / "plots" / "metrics" / "loss.tsv"
     path.parent.mkdir(parents=True)

@@ -18,9 +18,6 @@ from manymatch.util.errors import ConfigError
     [
         ([110.0, 111.0, 113.0], "better"),
         ([98.0, 101.0, 104.0], "not decided"),
-        ([100.0, 100.0, 100.0], "not decided"),
-        ([90.0, 91.0, 140.0], "not decided"),
-        ([95.0, 99.0, 101.0], "not decided"),
         ([89.0, 90.0, 91.5], "worse"),
         ([150.0], "not decided"),
         ([110.0, 112.0], "better"),

@@ -31,7 +31,7 @@ def written(folder, text):
     return page
 
 
-def test_each_pair_of_markers_gets_the_table_of_its_experiment_and_again(tmp_path, reports):
+def test_markers_get_the_tables_of_experiments_and_pictures_are_drawn(tmp_path, reports):
     page = written(tmp_path, PAGE)
     update_pages([page], reports)
     text = page.read_text()
@@ -42,10 +42,6 @@ def test_each_pair_of_markers_gets_the_table_of_its_experiment_and_again(tmp_pat
     assert "**oracle** (test" in second and "| dive |" in second and "\nold" not in text
     update_pages([page], reports)
     assert page.read_text() == text
-
-
-def test_a_picture_that_the_page_names_is_drawn(tmp_path, reports):
-    update_pages([written(tmp_path, PAGE)], reports)
     (picture,) = (tmp_path / "images").rglob("*.svg")
     drawing = ElementTree.fromstring(picture.read_text())
     circles = [one for one in drawing if one.tag.endswith("circle")]
@@ -56,11 +52,7 @@ def test_a_picture_that_the_page_names_is_drawn(tmp_path, reports):
     ("text", "words"),
     [
         ("no marker\n", PAIR),
-        ("<!-- results scenes/what -->\n", PAIR),
-        (
-            "<!-- /results -->\n<!-- results scenes/what -->\n",
-            PAIR,
-        ),
+        ("<!-- /results -->\n<!-- results scenes/what -->\n", PAIR),
         (PAGE + "<!-- /results -->\n", PAIR),
         (PAGE.replace("s/what", "s/whet"), "'scenes/whet'.*'scenes/what'.*Run the experiment"),
         (PAGE.replace("oracle.svg", "orakel.svg"), "'scenes/orakel'.*'scenes/oracle'"),
@@ -69,12 +61,6 @@ def test_a_picture_that_the_page_names_is_drawn(tmp_path, reports):
 def test_a_faulty_page_is_one_line_and_no_page_changes(tmp_path, reports, text, words):
     good, page = tmp_path / "good.md", written(tmp_path, text)
     good.write_text(PAGE)
-    with pytest.raises(DataError, match=f"page.md: .*{words}") as fault:
+    with pytest.raises(DataError, match=f"^[^\\n]*page.md: .*{words}[^\\n]*$"):
         update_pages([good, page], reports)
-    assert "\n" not in str(fault.value)
     assert page.read_text() == text and good.read_text() == PAGE
-
-
-def test_a_missing_page_is_one_line(tmp_path, reports):
-    with pytest.raises(DataError, match="the file is missing"):
-        update_pages([tmp_path / "page.md"], reports)

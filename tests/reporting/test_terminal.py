@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from manymatch.reporting.report import read
 from manymatch.reporting.sections import experiments, leaderboard, over_seeds
 from manymatch.reporting.sections.probes import blocks_of, class_blocks
@@ -13,18 +11,12 @@ from manymatch.results.experiments import Experiment, SyntheticExperiment
 from manymatch.results.probes import Clusters, Probes
 
 
-@pytest.fixture(scope="module")
-def results(root):
-    """The committed results."""
-    return read(root / "reports", root / "experiments")
-
-
-@pytest.mark.parametrize("columns", ["60", "20", "0"])
-def test_everything_fits_the_width(results, monkeypatch, capsys, columns):
+def test_everything_fits_the_width(root, monkeypatch, capsys):
     """A terminal of less than 60 columns breaks lines of 60."""
-    monkeypatch.setenv("COLUMNS", columns)
+    results = read(root / "reports", root / "experiments")  # the committed results
+    monkeypatch.setenv("COLUMNS", "20")
     show(leaderboard.blocks(results.runs))
-    for experiment in results.current(Experiment):
+    for experiment in results.current(Experiment)[:5]:
         show(experiments.blocks(experiment))
     for pairs in results.current(SyntheticExperiment):
         show(over_seeds.synthetic(pairs))

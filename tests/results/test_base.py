@@ -1,11 +1,13 @@
 """Result files: a fault is one line with the file, the key and the remedy; bytes are kept."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from manymatch.results.costs import Costs
 from manymatch.results.experiments import Experiment, SketchExperiment, SyntheticExperiment
+from manymatch.results.machine import Clock, MachineRecord, record
 from manymatch.results.metrics import Headline, Metrics, Provenance
 from manymatch.results.probes import Clusters, Probes
 from manymatch.results.retrieval import Recall, Samples
@@ -13,18 +15,12 @@ from manymatch.results.sets import SetDetails
 from manymatch.results.tuning import Tuning
 from manymatch.util.errors import DataError
 
-VALUES = {
-    "dataset": "scenes",
-    "preset": "cora",
-    "method": "cora",
-    "split": "test",
-    "seed": 0,
-    "features": "lite0",
-    "setting": "small-scale",
-    "images": 3,
-    "captions": 15,
-    "unknown": {"key": [1, 2.5, None]},
-}
+REPORTS = Path(__file__).parents[2] / "reports"
+KINDS = (Experiment, SketchExperiment, SyntheticExperiment, Clusters, Costs, Probes, Tuning)
+OF_RUNS = (Headline, Metrics, Provenance, Samples, SetDetails)
+NAMES = {"dataset": "scenes", "preset": "cora", "method": "cora", "split": "test", "seed": 0}
+VALUES = NAMES | {"features": "lite0", "setting": "small-scale", "images": 3, "captions": 15}
+VALUES |= {"unknown": {"key": [1, 2.5, None]}}
 
 
 @pytest.fixture
@@ -34,12 +30,9 @@ def path(tmp_path):
     return path
 
 
-def test_unknown_keys_are_kept_and_values_that_nobody_set_are_not_written(path):
+def test_unknown_keys_are_kept_and_all_files_of_a_kind_are_read_by_name(path):
     assert Provenance.read(path).to_json() == VALUES
-    assert "members" not in path.read_text()
-
-
-def test_all_files_of_a_kind_are_read_by_name(path):
+    assert "members" not in path.read_text()  # which nobody set
     for preset in ("a-b", "a"):
         Provenance.model_validate(VALUES | {"preset": preset}).write(path.with_stem(preset))
     results = Provenance.read_all(path.parents[2])
@@ -62,10 +55,8 @@ def test_a_fault_is_one_line_with_the_remedy(path, change, words):
     with pytest.raises(DataError) as fault:
         Provenance.read(path)
     message = str(fault.value)
-    assert message.startswith(f"{path}: ")
-    assert words in message
+    assert message.startswith(f"{path}: ") and words in message and "\n" not in message
     assert message.endswith("Run 'manymatch evaluate scenes cora' again.")
-    assert "\n" not in message
 
 
 def test_numbers_have_dotted_names():
@@ -76,33 +67,19 @@ def test_numbers_have_dotted_names():
     assert numbers["more.x"] == 7
 
 
-REPORTS = Path(__file__).parents[2] / "reports"
-KINDS = [
-    Experiment,
-    Clusters,
-    Costs,
-    Headline,
-    Metrics,
-    Provenance,
-    Samples,
-    SetDetails,
-    SketchExperiment,
-    Probes,
-    SyntheticExperiment,
-    Tuning,
-]
-FILES = [(kind, path) for kind in KINDS for path in kind.paths(REPORTS)]
-
-
-@pytest.mark.parametrize(
-    ("kind", "path"), FILES, ids=[str(p.relative_to(REPORTS)) for _, p in FILES]
-)
-def test_a_file_is_written_as_it_was_read(kind, path, tmp_path):
-    copy = tmp_path / path.relative_to(REPORTS)
-    kind.read(path).write(copy)
-    assert copy.read_bytes() == path.read_bytes()
-
-
-def test_every_file_has_a_class():
+def test_every_committed_file_has_a_class_which_writes_the_file_as_it_was_read(tmp_path):
+    files = [(kind, path) for kind in (*KINDS, *OF_RUNS) for path in kind.paths(REPORTS)]
     of_machine = {*(REPORTS / "machine").rglob("*.json")}  # `results.machine.MachineRecord`
-    assert {path for _, path in FILES} == {*REPORTS.rglob("*.json")} - of_machine
+    assert {path for _, path in files} == {*REPORTS.rglob("*.json")} - of_machine
+    for kind, path in files:
+        copy = tmp_path / path.relative_to(REPORTS)
+        kind.read(path).write(copy)
+        assert copy.read_bytes() == path.read_bytes(), path
+
+
+def test_stages_that_end_together_are_all_recorded(tmp_path):
+    path, usage = tmp_path / "cora.json", Clock().usage()
+    stages = {f"stage {number}" for number in range(8)}
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda stage: record(path, stage, usage), stages))
+    assert set(MachineRecord.read(path).root) == stages

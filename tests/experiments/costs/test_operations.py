@@ -51,24 +51,6 @@ def test_cross_attention_takes_two_r_l_d(regions, words, size):
     assert similarity_operations(scan.score, image, text) == 2 * regions * words * size
 
 
-def test_a_gallery_grows_by_repetition_of_what_fits(monkeypatch):
-    def numbers(size, images, **limit):
-        vectors = torch.arange(images * 2 * 3).reshape(images, 2, 3) / 6.0
-        given = {"globals": torch.zeros(images, 3), "attention": torch.ones(images, 2, 9)}
-        blocks = grown(Embeddings(vectors, **given), size, **limit)
-        assert all(set(block.parts()) == {"vectors"} for block in blocks)  # all that scores look at
-        return torch.cat([block.vectors[:, 0, 0] for block in blocks]).int().tolist()
-
-    for block in (3, 4, 100):
-        monkeypatch.setattr(module, "_BLOCK", block)
-        for size in (1, 4, 5, 10, 23):
-            assert numbers(size, 5) == [number % 5 for number in range(size)]
-    monkeypatch.setattr(module, "_BLOCK", 4)
-    one = 2 * 3 * 4  # the bytes of an image
-    for limit, held in ((9 * one, 8), (1, 4)):  # whole blocks
-        assert numbers(30, 50, most_bytes=limit) == [number % held for number in range(30)]
-
-
 def test_a_search_finds_what_the_full_ranking_does(sources, monkeypatch):
     for block in (3, 100):
         monkeypatch.setattr(module, "_BLOCK", block)

@@ -40,7 +40,7 @@ def mask(of):
     return of.parts()["mask"]
 
 
-@pytest.mark.parametrize("numbers", [1, 2**12, 2**24])
+@pytest.mark.parametrize("numbers", [1, 2**12])
 def test_blocks_are_scored_as_pair_by_pair(scan, embedded, numbers, monkeypatch):
     monkeypatch.setitem(module._NUMBERS, "cpu", numbers)
     monkeypatch.setattr(module, "_MOST_IMAGES", 3)
@@ -56,15 +56,10 @@ def test_blocks_are_scored_as_pair_by_pair(scan, embedded, numbers, monkeypatch)
             torch.testing.assert_close(scores[i, j], alone[0, 0])
 
 
-def first_captions(trained):
-    stream = batches(
-        trained.shards, "test", trained.vocabulary, 8, captions_per_image=1, shuffle=(0, 0)
-    )
-    return next(iter(stream)).to("cpu")
-
-
 def test_a_step_learns_from_the_hardest_negatives(trained, scan):
-    batch = first_captions(trained)
+    given = {"captions_per_image": 1, "shuffle": (0, 0)}
+    stream = batches(trained.shards, "test", trained.vocabulary, 8, **given)
+    batch = next(iter(stream)).to("cpu")
     images, texts = scan.encode_images(batch), scan.encode_texts(batch)
     scores = scan.score(images, texts)
     own = scores.diagonal()
@@ -108,7 +103,6 @@ def test_a_long_ranking_is_scaled_from_a_part(scan, embedded, monkeypatch):
     assert ranked == [2 * 6, 8 * 24]
     assert timing.rank_seconds(scan, embedded, CPU, 50.0) == (8 * 24, 4)
     assert ranked[2:] == [2 * 6, 4 * 12]  # about 50 seconds
-    assert timing.rank_seconds(scan, embedded, CPU, 1.0) == (8 * 24, 2)
 
 
 REGION_MASK = torch.tensor([[True, True, True, False], [True] * 4, [True] + [False] * 3])

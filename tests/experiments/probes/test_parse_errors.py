@@ -24,7 +24,6 @@ GRAPH = SceneGraph(
     relations=(Relation(0, "next to", 1), Relation(1, "holds", 2)),
 )
 SMALLEST = SceneGraph(("dog",), ("dog",), ((),), ())
-every_error = pytest.mark.parametrize("error", [*ONE_KIND, any_error])
 
 
 def words(graph):
@@ -38,16 +37,12 @@ def changed(error, graph=GRAPH, draws=200):
     return [one for one in values if one is not None]
 
 
-@every_error
-def test_the_graph_changes_and_stays_one(error):
+@pytest.mark.parametrize("error", [*ONE_KIND, any_error])
+def test_the_graph_changes_and_stays_one_and_the_smallest_has_no_room(error):
     for graph in changed(error):
         check_graph(graph)
         assert graph != GRAPH
         assert all(edge.subject != edge.object for edge in graph.relations)
-
-
-@every_error
-def test_the_smallest_graph_has_no_room(error):
     assert error(SMALLEST, Random(0)) is None
 
 
@@ -57,9 +52,7 @@ def test_a_dropped_word_is_one_word_or_takes_its_object_along():
     assert singles == set(words(GRAPH)) - {"dog"}
     # Without the dog both its relations are gone, and its attributes, of which it has none.
     assert Counter(["dog", "next", "to", "holds"]) in lost
-
-
-def test_objects_behind_a_dropped_one_keep_their_own():
+    # Objects behind a dropped one keep their own.
     graph = SceneGraph(
         ("dog", "cat"), ("dog", "cat"), (("red",), ("big",)), (Relation(1, "sees", 1),)
     )
@@ -68,15 +61,12 @@ def test_objects_behind_a_dropped_one_keep_their_own():
     assert alone.relations == (Relation(0, "sees", 0),)
 
 
-def test_a_moved_attribute_has_another_object():
+def test_a_moved_attribute_has_another_object_that_has_room():
     for graph in changed(move_attribute):
         assert words(graph) == words(GRAPH)
         assert (graph.objects, graph.relations) == (GRAPH.objects, GRAPH.relations)
     placed = {graph.attributes for graph in changed(move_attribute)}
     assert len(placed) == 6
-
-
-def test_a_full_object_takes_no_attribute():
     full = tuple(f"a{n}" for n in range(MAX_ATTRIBUTES))
     graph = SceneGraph(("dog", "cat"), ("dog", "cat"), (full, ("red",)), ())
     for one in changed(move_attribute, graph):
@@ -91,9 +81,7 @@ def test_a_moved_edge_has_one_other_end():
             for old, new in zip(GRAPH.relations, graph.relations, strict=True)
         ]
         assert sorted(ends) == [0, 1]
-
-
-def test_between_two_objects_an_edge_turns_round():
+    # Between two objects an edge turns round.
     graph = SceneGraph(("dog", "cat"), ("dog", "cat"), ((), ()), (Relation(0, "sees", 1),))
     assert {one.relations for one in changed(move_edge, graph)} == {(Relation(1, "sees", 0),)}
     loop = SceneGraph(("dog",), ("dog",), ((),), (Relation(0, "sees", 0),))

@@ -38,14 +38,20 @@ def run(model, data, target, *only):
     return json.loads(target.read_text())
 
 
-def test_all_probes_of_one_model(models, data, tmp_path):
-    result = run(models["cora"], data, tmp_path / "cora.json")
+def test_all_probes_of_one_model_and_one_keeps_the_others(models, data, tmp_path):
+    target = tmp_path / "probes" / "tiny" / "cora.json"
+    result = run(models["cora"], data, target)
     assert (result["preset"], result["method"], result["split"]) == ("cora", "cora", "test")
     assert set(result["studies"]) == set(probe.PROBES)
     for findings in result["studies"].values():
         assert set(findings) == {"title", "about", "tables", "samples"}
         for table in findings["tables"]:
             assert {len(row) for row in table["rows"]} == {len(table["columns"])}
+    assert run(models["cora"], data, target, "entity_retrieval") == result
+    for content in (target.read_text(), "{"):  # of another model, and a faulty one
+        target.write_text(content)
+        one = run(models["vsepp"], data, target, "rich_captions")
+        assert list(one["studies"]) == ["rich_captions"]
 
 
 def test_what_a_method_does_not_allow_is_left_out(models, data, tmp_path, capsys):
@@ -58,29 +64,14 @@ def test_what_a_method_does_not_allow_is_left_out(models, data, tmp_path, capsys
         run(models["cora"], data, tmp_path / "x.json", "rich_caption")
 
 
-def test_one_probe_keeps_the_others_of_the_same_model(models, data, tmp_path):
-    target = tmp_path / "probes" / "tiny" / "cora.json"
-    run(models["cora"], data, target, "rich_captions")
-    assert sorted(run(models["cora"], data, target, "entity_retrieval")["studies"]) == (
-        WITHOUT_ENTITIES
-    )
-    assert list(run(models["vsepp"], data, target, "rich_captions")["studies"]) == ["rich_captions"]
-    target.write_text("{")
-    assert list(run(models["cora"], data, target, "rich_captions")["studies"]) == ["rich_captions"]
-
-
-def test_captions_are_embedded_as_the_split_is(probed):
+def test_captions_are_embedded_as_the_split_is_and_no_error_changes_nothing(probed):
     assert [caption.id for caption in probed.captions] == probed.embedded.caption_ids
     again = probed.embed(probed.captions)
     torch.testing.assert_close(again.vectors, probed.embedded.texts.vectors)
     torch.testing.assert_close(again.entities, probed.embedded.texts.entities)
     assert torch.equal(again.entity_caption, probed.embedded.texts.entity_caption)
-
-
-def test_no_error_changes_nothing(probed):
     table = parse_errors(probed).tables[0]
-    whole = probed.rsum(probed.embed(probed.captions))
-    assert {row[1] for row in table.rows} == {round(whole, 2)}
+    assert {row[1] for row in table.rows} == {round(probed.rsum(again), 2)}
     assert table.columns == ["Error", "none", "10%", "20%", "30%"]
 
 
