@@ -1,8 +1,11 @@
 """The engine does each run once, also after a kill; the runs of these tests add numbers."""
 
 import json
-import shutil
+import os
 import sys
+from concurrent.futures import Future
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any, ClassVar, Literal
 
 import pytest
@@ -112,24 +115,6 @@ def test_other_code_counts_if_told_so_and_a_model_is_made_again_if_it_is_to_stay
     assert all((folder / "model").exists() for folder in folders(tmp_path))
 
 
-def test_a_clone_begins_with_the_runs_in_files_of_results(tmp_path, worked):
-    """Numbers of the present code come before those of other code."""
-    first = sums(tmp_path, "first", over={"a": [1]})
-    sums(tmp_path, "other", code="old", over={"a": [2]})
-    more = {"over": {"a": [1, 2]}, "seeds": [0, 1]}
-    for options, done in (
-        ({"extend": True}, 3),
-        ({"extend": True, "accept_stale": True}, 2),
-        ({}, 4),
-    ):
-        shutil.rmtree(Layout(tmp_path).experiment_runs("sums"))
-        worked.clear()
-        result = sums(tmp_path, "more", **more, **options)
-        assert len(worked) == done, options
-        assert result["points"][0]["runs"][0]["sum"] == first["points"][0]["runs"][0]["sum"]
-        (tmp_path / "reports/sums/more.json").unlink()
-
-
 def test_a_failed_run_is_named_and_the_others_are_finished(tmp_path, worked, capsys):
     with pytest.raises(ManyMatchError, match=r"1 of 3 runs failed \(a=-1, seed 0\)[^\n]*$"):
         sums(tmp_path, over={"a": [-1, 1, 2]})
@@ -168,6 +153,20 @@ def test_what_other_code_left_in_a_folder_is_removed(tmp_path):
         with pytest.raises(ManyMatchError):
             run(code).once(work)
     assert seen == [False, True, False]
+
+
+def test_the_line_of_progress_says_where_each_run_is(tmp_path, monkeypatch):
+    states, futures = [], {name: Future() for name in ("done", "works", "waits")}
+    pool = SimpleNamespace(submit=lambda caught, work, item: futures[item.label])
+    monkeypatch.setattr(workers, "process_pool", lambda *_: nullcontext(pool))
+    monkeypatch.setattr(workers, "working", lambda what, state: nullcontext(states.append(state)))
+    for name in ("done", "works"):
+        (log := tmp_path / name).write_text("loads\nepoch 3/8: loss 0.1\n")
+        os.utime(log, (1e11, 1e11))
+    futures["done"].set_result("1")
+    items = [SimpleNamespace(label=name) for name in futures]
+    next(workers.side_by_side(str, items, 1, [], "test", lambda item: tmp_path / item.label))
+    assert states[0]() == "works: epoch 3/8"
 
 
 def test_a_worker_for_each_gpu_of_the_device_or_core(tmp_path, monkeypatch):

@@ -113,17 +113,6 @@ def test_the_best_settings_of_other_searches_are_early_trials(project):
     assert {*found[:4]} == {0.01, 0.02, 0.03, 0.04} and found[4] not in found[:4]
 
 
-def test_settings_that_come_twice_are_tried_and_repeated_once(project):
-    search(project, 1)  # the tuned preset is the preset
-    write_space(project, SPACE | {"set": {EPOCHS: 1}})  # another search, which begins anew
-    (result,) = search(project, 2)
-    assert [trial.epochs for trial in result.trials] == [1, 1]
-    assert rates(result)[0] == 0.01 != rates(result)[1]
-    write_space(project, SPACE | {"repeats": {"trials": 2, "seeds": 2}})
-    one = Search.of(project.layout, "tiny", "vsepp")
-    assert one.best([*result.trials, *result.trials]) == one.best(result.trials)
-
-
 def test_the_best_trials_are_repeated_with_other_seeds_and_the_mean_decides(project, tried):
     (single,) = search(project, 4)
     repeats = {"trials": 2, "seeds": 3, "set": {EPOCHS: 5}}

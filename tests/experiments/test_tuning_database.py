@@ -50,6 +50,6 @@ def test_a_full_disk_is_one_line_and_the_trials_stay(tmp_path):
             for number in range(1000):
                 study.ask().set_user_attr("settings", [number] * 100)
 
-    fault = error_on_full_disk(fill, path.stat().st_size + 20_000)
+    fault = error_on_full_disk(fill, path.stat().st_size + 8_000)
     assert fault.startswith(f"StorageError: {path}: ") and "Free some space" in fault
     assert OPEN(path).trials[0].value == 1.0

@@ -4,23 +4,17 @@ was written before stays."""
 import json
 import re
 import shutil
-from dataclasses import replace
 
 import pytest
 import torch
 import yaml
 from command_line import ends
-from small_methods import builder
 
 from manymatch.batch.scene_graph import SceneGraph
-from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.layout import Layout
-from manymatch.config.preset import Training
 from manymatch.experiments.costs import efficiency, timing
 from manymatch.experiments.costs.efficiency import parser
-from manymatch.experiments.costs.timing import step_seconds, training_step
 from manymatch.results.costs import Costs
-from manymatch.shards.read import batches
 from manymatch.util.errors import CheckpointError, ConfigError, DataError, ManyMatchError
 
 CPU = torch.device("cpu")
@@ -119,22 +113,6 @@ def test_the_command_measures_what_is_trained_and_prints_the_table(checkout, mon
     assert [row.name for row in rows] == ["vse_infinity", "cross-attention"]
     assert re.search(r"^vse_infinity +\d \u00d7", table, re.MULTILINE)
     assert table.splitlines()[-1] == "reports/efficiency/tiny.json"
-
-
-def test_training_steps_leave_the_model_alone_and_change_their_own(data):
-    vocabulary = Vocabulary.load(data.vocabulary)
-    method = builder(vocabulary)("dive").eval()
-    (batch,) = batches(data.shards, "test", vocabulary, 8)
-    features = torch.zeros(*batch.features.shape[:2], 12)
-    batch = replace(batch, features=features)
-    before = [parameter.clone() for parameter in method.parameters()]
-    assert step_seconds(method, Training(), [batch] * 3, CPU) > 0
-    assert not method.training
-    same = zip(before, method.parameters(), strict=True)
-    assert all(torch.equal(old, new) for old, new in same)
-    training_step(method, Training(clip_norm=None), CPU)(batch)
-    changed = zip(before, method.parameters(), strict=True)
-    assert method.training and any(not torch.equal(old, new) for old, new in changed)
 
 
 def test_a_median_leaves_out_the_warm_up(monkeypatch):

@@ -1,6 +1,5 @@
 """SCAN beside the methods: its scores and step are the paper's, and a long test is scaled."""
 
-import math
 from dataclasses import replace
 
 import pytest
@@ -83,26 +82,6 @@ def test_where_images_are_pixels_regions_are_made_up(trained, monkeypatch):
         mask(embed(Scan(trained.vocabulary, None, 16), stream, CPU).texts).sum(1).double().mean()
     )
     assert row.multiply_adds == 2 * 36 * round(float(words)) * 16
-
-
-def test_a_long_ranking_is_scaled_from_a_part(scan, embedded, monkeypatch):
-    """A pair takes a second."""
-    ranked = []
-
-    def rank(_, images, texts, *more, **options):
-        ranked.append(len(images) * len(texts))
-
-    def seconds(work, _):
-        work()
-        return float(ranked[-1])
-
-    monkeypatch.setattr(timing, "rank", rank)
-    monkeypatch.setattr(timing, "seconds", seconds)
-    monkeypatch.setattr(timing, "_FIRST_IMAGES", 2)
-    assert timing.rank_seconds(scan, embedded, CPU, math.inf) == (8 * 24, None)
-    assert ranked == [2 * 6, 8 * 24]
-    assert timing.rank_seconds(scan, embedded, CPU, 50.0) == (8 * 24, 4)
-    assert ranked[2:] == [2 * 6, 4 * 12]  # about 50 seconds
 
 
 REGION_MASK = torch.tensor([[True, True, True, False], [True] * 4, [True] + [False] * 3])
