@@ -30,11 +30,6 @@ def section_of(page, anchor):
     return page.partition(f'<section id="{anchor}"')[2].partition("</section>\n")[0]
 
 
-def texts_of(table):
-    """The texts of a table's cells, row by row."""
-    return [[cell.plain for cell in row] for row in table.rows]
-
-
 def edit(path, change):
     """Change the value of a JSON file."""
     value = json.loads(path.read_text())
