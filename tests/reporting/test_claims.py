@@ -66,5 +66,4 @@ def test_a_wrong_claim_is_one_line_when_the_experiment_runs_and_in_the_report(
 def test_every_claim_of_the_project_has_its_points_and_three_seeds(root):
     plans = [plan_of(path) for path in (root / "experiments").glob("*.yaml")]
     claimed = [plan for plan in plans if getattr(plan, "claims", None)]
-    assert sum(len(plan.claims) for plan in claimed) == 19
-    assert all(len(plan.seeds) >= 3 for plan in claimed)
+    assert claimed and all(len(plan.seeds) >= 3 for plan in claimed)
