@@ -100,12 +100,15 @@ def test_every_link_of_the_pages_leads_somewhere(root):
 
 def test_every_installation_is_one_of_an_extra_in_the_clone(root):
     """Another project may own the name `manymatch` in a package registry."""
-    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
-    files = [*root.glob("*.md"), *root.glob("docs/*.md"), *root.glob("src/manymatch/**/*.py")]
+    extras = tomllib.loads((root / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    files = [*root.glob("*.md"), *root.glob("docs/*.md"), root / "params.yaml"]
+    files += [*root.glob("src/manymatch/**/*.py"), *root.glob("pipelines/*.py")]
     text = "\n".join(file.read_text("utf-8") for file in files)
     assert "install 'manymatch" not in text
     named = re.findall(r"'\.\[(\w+)\]'", text) + re.findall(r"\bextra\(['\"](\w+)", text)
-    assert len(named) > 10 and set(named) <= set(project["optional-dependencies"])
+    assert len(named) > 10 and set(named) <= set(extras)
 
 
 def test_the_pages_show_the_committed_results(root, tmp_path):

@@ -8,10 +8,12 @@ from itertools import islice
 import pytest
 import torch
 from forked import in_processes
+from small_methods import CLIP_METHODS, NAMES
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from manymatch.batch.shared_rows import share_rows
+from manymatch.methods.msrm import Hypergraph, MSRMSettings
 from manymatch.methods.shared.method import Embeddings
 from manymatch.networks.layers.batch_norm import share_statistics
 from manymatch.shards.read import batches
@@ -34,31 +36,43 @@ class Whole(nn.Module):
         return torch.stack(list(terms.values())).sum(), terms
 
 
-@pytest.mark.parametrize("name", ["swamp", "pcmepp", "msrm", "maxmatch", "cora"])
+SLOW = pytest.mark.slow
+METHODS = ["swamp"] + [
+    pytest.param(name, marks=SLOW) for name in NAMES if name not in ("swamp", *CLIP_METHODS)
+]
+STEPS, KILLED = 5, 3
+
+
+@pytest.mark.parametrize("name", METHODS)
 def test_two_processes_train_like_one(data, built, tmp_path, name):
-    """A method of each kind of loss over three steps."""
+    """Over five steps, of which the last two start from the saved state of the first three."""
 
     def trained(rank, world):
-        share, history = {"rank": rank, "world": world}, []
+        share, history, saved = {"rank": rank, "world": world}, [], None
         words, size = data.vocabulary, 8 // world
         stream = batches(data.shards, "train", words, size, shuffle=(0, 0), **share)
-        method = built(name)
-        for module in method.modules():
-            if isinstance(module, nn.Dropout):
-                module.eval()
-        model = Whole(method)
-        if world > 1:
-            model = DistributedDataParallel(
-                model, find_unused_parameters=method.reads_graphs, broadcast_buffers=False
-            )
-        optimizer = torch.optim.SGD(method.parameters(), lr=0.01, momentum=0.9)
-        for step, batch in enumerate(islice(stream, 3)):
+        for step, batch in enumerate(islice(stream, STEPS)):
+            if step in (0, KILLED):
+                method = built(name, seed=step)
+                for module in method.modules():
+                    if isinstance(module, nn.Dropout):
+                        module.eval()
+                model = Whole(method)
+                if world > 1:
+                    model = DistributedDataParallel(
+                        model, find_unused_parameters=method.reads_graphs, broadcast_buffers=False
+                    )
+                optimizer = torch.optim.SGD(method.parameters(), lr=0.01, momentum=0.9)
+                if saved is not None:
+                    method.load_state_dict(saved[0])
+                    optimizer.load_state_dict(saved[1])
             torch.manual_seed(step)
             loss, terms = model(batch.to("cpu"))
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(method.parameters(), 2.0)
             optimizer.step()
+            saved = copy.deepcopy((method.state_dict(), optimizer.state_dict()))
             history.append({key: term.detach() for key, term in terms.items()})
         return history, method.state_dict()
 
@@ -68,14 +82,15 @@ def test_two_processes_train_like_one(data, built, tmp_path, name):
         torch.testing.assert_close(weights, dict(expected[1]), rtol=1e-4, atol=1e-5)
 
 
-def test_processes_share_the_validation_split(data, built, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["cora", "dive"])
+def test_processes_share_the_validation_split(name, data, built, tmp_path, monkeypatch):
     def exchange(images, texts, index):
         # A map is as long as the longest caption of the process, so processes cannot join maps.
         assert images.attention is None and texts.attention is None
         return gather(images, texts, index)
 
     monkeypatch.setattr("manymatch.training.validation.gather", exchange)
-    method, device = built("dive"), torch.device("cpu")
+    method, device = built(name), torch.device("cpu")
 
     def split(size, *share):
         return ValidationBatches(data, size, method.read_graph, *share)
@@ -179,3 +194,19 @@ def test_processes_share_the_statistics_of_batch_norms(tmp_path, shape):
     close([torch.cat(parts) for parts in zip(one[0], other[0], strict=True)], by_row)
     close([sum(parts) for parts in zip(one[1], other[1], strict=True)], weights)
     close(one[2], buffers), close(other[2], buffers)
+
+
+def test_processes_share_a_hypergraph(tmp_path):
+    """The mean of the gradients is that of one process, through distances that are shared too."""
+
+    def gradients():
+        torch.manual_seed(0)
+        hypergraph = Hypergraph(MSRMSettings(size=6)).double()
+        inputs = [torch.rand(6, 6, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+        queries, candidates, roots = inputs
+        d2, match = share_rows(torch.square, roots), torch.eye(6, dtype=torch.bool)
+        loss = hypergraph(queries, candidates, d2, match).logsumexp(1).sum()
+        return torch.autograd.grad(loss, [*inputs, *hypergraph.parameters()])
+
+    both = zip(*in_processes(2, lambda rank: gradients(), tmp_path), strict=True)
+    torch.testing.assert_close([(one + other) / 2 for one, other in both], list(gradients()))

@@ -32,9 +32,21 @@ def undisturbed(tmp_path_factory, tiny):
 
 STEP = "manymatch.training.loop.Losses.forward"
 MOVE = "manymatch.util.files.move_into_place"
+VALIDATE = "manymatch.training.loop.validate"
 WRITE = "manymatch.training.checkpoints.save_weights"
 """The n-th call begins the checkpoint of epoch n, because each epoch of the run is the best."""
 slow = partial(pytest.param, marks=pytest.mark.slow)
+REAL = {
+    "vsepp": {"size": 16, "word_size": 8, "feature_dropout": 0.2, "word_dropout": 0.2},
+    "cora": {
+        "size": 16,
+        "heads": 2,
+        "word_vectors": "learned",
+        "word_size": 8,
+        "concept_size": 8,
+        "concept_dropout": 0.2,
+    },
+}
 
 
 @pytest.mark.parametrize(
@@ -42,9 +54,12 @@ slow = partial(pytest.param, marks=pytest.mark.slow)
     [
         slow(STEP, 3, 0),
         (STEP, 15, 2),
+        slow(VALIDATE, 2, 1),
+        slow(MOVE, 4, 1),  # the second epoch's best weights are written, not in place
         (MOVE, 5, 1),  # they are in place, the state is not
         slow(MOVE, 6, 1),  # the state is, the record is not
         slow("manymatch.training.curves.Curves.add", 3, 3),  # the state is, the curves are not
+        slow("manymatch.training.train.save_model", 1, 4),
         slow(MOVE, 17, 4),  # the model is written, not in place
         slow("manymatch.training.checkpoints.Checkpoints.remove", 1, 4),  # the model is in place
     ],
@@ -85,13 +100,27 @@ def test_a_resumed_run_ends_when_patience_had_ended_it(new_run):
     assert killed.outputs() == whole.outputs()
 
 
-def test_frozen_and_thawed_parameters_resume_to_the_same_bytes(new_run):
+@pytest.mark.parametrize(
+    ("optimizer", "call"), [slow("adamw", 9), slow("adamw", 15), ("adamp", 15)]
+)
+def test_frozen_and_thawed_parameters_resume_to_the_same_bytes(new_run, optimizer, call):
     groups = ({"match": "^image", "from_epoch": 2}, {"match": "^words", "weight_decay": 0.1})
-    settings = {"optimizer": {"name": "adamp", "lr": 0.02}, "parameter_groups": groups}
+    settings = {"optimizer": {"name": optimizer, "lr": 0.02}, "parameter_groups": groups}
     whole, killed = new_run("whole"), new_run("killed")
     whole.train(preset(**settings))
-    train_and_kill(killed, STEP, 15, preset(**settings))
+    train_and_kill(killed, STEP, call, preset(**settings))
     killed.train(preset(**settings))
+    assert killed.outputs() == whole.outputs()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REAL)
+def test_real_methods_resume_to_the_same_bytes(new_run, name):
+    run_preset = preset(REAL[name], epochs=2).model_copy(update={"method": name})
+    whole, killed = new_run("whole"), new_run("killed")
+    whole.train(run_preset)
+    train_and_kill(killed, STEP, 9, run_preset)
+    killed.train(run_preset)
     assert killed.outputs() == whole.outputs()
 
 
