@@ -170,10 +170,9 @@ def _log_column_sums(parts: Sequence[Tensor], eta: float, potentials: Tensor | N
     if potentials is not None:
         for part in scores:
             part.sub_((part + potentials.to(part)).logsumexp(1, keepdim=True))
-    top = reduce(torch.maximum, [part.amax(0) for part in scores])
+    top = torch.stack([part.amax(0) for part in scores]).amax(0)
     sums = [part.sub_(top).clamp_(min=_SMALLEST).exp_().sum(0) for part in scores]
-    whole = sums[0] if len(sums) == 1 else torch.stack(sums).sum(0)
-    return whole.log_().add_(top)
+    return torch.stack(sums).sum(0).log_().add_(top)
 
 
 def _column_sums(parts: Sequence[Tensor], eta: float, potentials: Tensor) -> Tensor:

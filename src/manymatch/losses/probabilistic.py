@@ -30,7 +30,7 @@ def soft_contrastive(logits: Tensor, match: Tensor, left_out: Tensor | None = No
         Chun et al., Probabilistic Embeddings for Cross-Modal Retrieval (PCME), CVPR 2021,
         eq. 2 to 4; Oh et al., Hedged Instance Embedding, ICLR 2019.
     """
-    sign = 2 * match.to(logits.dtype) - 1
+    sign = torch.where(match, 1.0, -1.0).to(logits.dtype)
     right = sign[:, :, None] * logits
     return -mean(without(log_mean_probability(right), left_out, 0.0))
 

@@ -199,8 +199,7 @@ class Queue(nn.Module):
         count = int(self.filled) if self._count is None else self._count
         self._count = min(size, count + len(new))
         self.rows = torch.cat([new.detach(), self.rows])[:size]
-        if self._count != count:
-            self.filled.fill_(self._count)
+        self.filled.fill_(self._count)
         return self.rows[len(new) : self._count]
 
     def _load_from_state_dict(self, *arguments: Any, **options: Any) -> None:

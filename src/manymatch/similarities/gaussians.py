@@ -33,8 +33,7 @@ def mahalanobis(query_mean: Tensor, query_log_variance: Tensor, candidates: Tens
         weighted = mean * precision
         constant = (weighted * mean).sum(1, keepdim=True)
         squares = torch.addmm(constant, precision, points.square().T)
-        # `relu` starts two kernels less than `clamp` in the backward pass.
-        return torch.addmm(squares, weighted, points.T, alpha=-2).relu()
+        return torch.addmm(squares, weighted, points.T, alpha=-2).clamp(min=0)
 
 
 def closed_form_distance(

@@ -10,7 +10,6 @@ from torch.nn import functional
 
 from manymatch.methods.shared.set_method import SetSettings, set_module
 from manymatch.networks.pooling import PIENet, PrototypeAttention, SlotAttention, TransformerDecoder
-from manymatch.networks.pooling.slot_attention import CompetingWeights, Inputs, competing_weights
 from manymatch.util.errors import ConfigError
 
 WIDTH, SIZE = 6, 8
@@ -186,20 +185,6 @@ def test_nothing_depends_on_the_data_but_the_numbers(name):
 def test_heads_must_divide_what_they_share(settings, size, message):
     with pytest.raises(ConfigError, match=message):
         set_module(SetSettings(**settings), WIDTH, size)
-
-
-@pytest.mark.parametrize("kind", [torch.float64, torch.bfloat16])
-def test_the_weights_of_a_gpu_are_those_of_a_cpu(kind):
-    wide = torch.promote_types(kind, torch.float32)
-    scores = torch.randn(3, 2, 4, 5, dtype=kind, requires_grad=True)
-    real = (torch.rand(3, 5, 1) < 0.7).to(wide)
-    real[:, 0] = 1.0
-    least, values = torch.full((1, 1, 1), 1e-7), scores.new_zeros(1)
-    expected = competing_weights(scores, Inputs(values, values, real), least)
-    weights = CompetingWeights.apply(scores, real, least, kind)
-    assert torch.equal(weights, expected)
-    gradients = [torch.autograd.grad(part.exp().sum(), scores)[0] for part in (expected, weights)]
-    torch.testing.assert_close(*gradients)
 
 
 def test_random_slots_are_drawn_in_training_and_fixed_in_evaluation():

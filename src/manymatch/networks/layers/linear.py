@@ -54,14 +54,15 @@ def repeated(start: Tensor, *layers: nn.Linear) -> tuple[Tensor, list[Callable[[
     a CPU joining the rows takes as long as the sums.
     """
     device, calls = start.device.type, [_Calls([], {}) for _ in layers]
-    parameters = [part for layer in layers for part in (layer.weight, layer.bias)]
-    rounded: list[Any] = [None if part is None else part.detach() for part in parameters]
-    if torch.is_autocast_enabled(device):
-        rounded = _converted(rounded, torch.get_autocast_dtype(device))
+    half = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
 
-    def call(weight: Tensor, bias: Tensor | None, calls: _Calls) -> Callable[[Tensor], Tensor]:
+    def call(layer: nn.Linear, calls: _Calls) -> Callable[[Tensor], Tensor]:
+        kind = half or layer.weight.dtype
+        weight = layer.weight.detach().to(kind)
+        bias = None if layer.bias is None else layer.bias.detach().to(kind)
+
         def linear(inputs: Tensor) -> Tensor:
-            inputs, number = inputs.to(weight.dtype), len(calls.rows)
+            inputs, number = inputs.to(kind), len(calls.rows)
             outputs = functional.linear(inputs, weight, bias)
             if outputs.requires_grad:
                 calls.rows.append(inputs.detach().flatten(0, -2))
@@ -70,19 +71,8 @@ def repeated(start: Tensor, *layers: nn.Linear) -> tuple[Tensor, list[Callable[[
 
         return linear
 
-    functions = list(map(call, rounded[::2], rounded[1::2], calls))
-    return _Start.apply(calls, start, *parameters), functions
-
-
-def _converted(parts: list[Any], kind: torch.dtype) -> list[Any]:
-    """The tensors and Nones of `parts` in the type `kind`. A GPU starts one or two kernels."""
-    present = [part for part in parts if part is not None]
-    if all(part.dtype == kind for part in present):
-        return parts
-    results = [torch.empty_like(part, dtype=kind) for part in present]
-    torch._foreach_copy_(results, present)
-    made = iter(results)
-    return [None if part is None else next(made) for part in parts]
+    parameters = [part for layer in layers for part in (layer.weight, layer.bias)]
+    return _Start.apply(calls, start, *parameters), list(map(call, layers, calls))
 
 
 class _Calls(NamedTuple):
@@ -96,8 +86,8 @@ class _Start(torch.autograd.Function):
     """The input; the backward pass gives the gradients of the layers' weights and biases."""
 
     @staticmethod
-    def forward(ctx: Any, calls: list[_Calls], start: Tensor, *parameters: Any) -> Tensor:
-        ctx.calls, ctx.kind = calls, parameters[0].dtype
+    def forward(ctx: Any, calls: list[_Calls], start: Tensor, *parameters: Tensor | None) -> Tensor:
+        ctx.calls = calls
         return start.view_as(start)
 
     @staticmethod
@@ -114,4 +104,4 @@ class _Start(torch.autograd.Function):
             gradients.clear()
             result.append(joined.T @ read if needed[2 * number] else None)
             result.append(joined.sum(0) if needed[2 * number + 1] else None)
-        return None, gradient, *_converted(result, ctx.kind)
+        return None, gradient, *result

@@ -94,13 +94,6 @@ def square_grid_ends(count: int, device: torch.device) -> Tensor:
 def _waves(positions: Tensor, size: int) -> Tensor:
     """`(..., size)` of `positions (...)`: `sin(position / 10000^(j/size))` in even channels j, and
     the cosine of the same angle in the odd channel behind it."""
-    angles = positions[..., None] * _frequencies(size, positions.device, positions.dtype)
+    even = torch.arange(0, size, 2, device=positions.device, dtype=positions.dtype)
+    angles = positions[..., None] * torch.exp(even * (-math.log(10000.0) / max(size, 1)))
     return torch.stack([angles.sin(), angles.cos()], -1).flatten(-2)[..., :size]
-
-
-@lru_cache(maxsize=16)
-@torch.inference_mode(False)
-def _frequencies(size: int, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """`1 / 10000^(j/size)` of the even channels j."""
-    even = torch.arange(0, size, 2, device=device, dtype=dtype)
-    return torch.exp(even * (-math.log(10000.0) / max(size, 1)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Literal
 
 import torch
@@ -27,17 +26,11 @@ def real_rows(local: Tensor, mask: Mask) -> Tensor:
     return mask.bool()
 
 
-def padding_rows(local: Tensor, mask: Mask) -> Tensor | None:
-    """`(n, R)` of bool, True where `local (n, R, D)` is padding; None if no row is padding."""
-    if mask is None or (isinstance(mask, PaddedRows) and mask.all_real):
-        return None
-    return ~real_rows(local, mask)
-
-
 def zeroed(local: Tensor, mask: Mask) -> Tensor:
     """`local (n, R, D)` with zeros where padded."""
-    padding = padding_rows(local, mask)
-    return local if padding is None else local.masked_fill(padding[:, :, None], 0.0)
+    if mask is None or (isinstance(mask, PaddedRows) and mask.all_real):
+        return local
+    return local.masked_fill(~real_rows(local, mask)[:, :, None], 0.0)
 
 
 def cleared(local: Tensor, mask: Mask) -> Tensor:
@@ -45,15 +38,12 @@ def cleared(local: Tensor, mask: Mask) -> Tensor:
     return local if isinstance(mask, Padding) else zeroed(local, mask)
 
 
-def masked_softmax(scores: Tensor, padding: Tensor | None) -> Tensor:
-    """Softmax of `scores (n, K, R)` over the real inputs, 0 where `padding (n, R)` is True.
+def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
+    """Softmax of `scores (n, ..., K, R)` over the real inputs by `mask (n, ..., R)`, 0 elsewhere.
 
     The result is in float32 or better, even if `scores` have half precision.
     """
-    scores = full_precision(scores)
-    if padding is not None:
-        scores = scores.masked_fill(padding[:, None], -torch.inf)
-    return scores.softmax(-1)
+    return full_precision(scores).masked_fill(~mask[..., None, :], -torch.inf).softmax(-1)
 
 
 class MeanPooling(nn.Module):
@@ -62,11 +52,8 @@ class MeanPooling(nn.Module):
     def forward(self, local: Tensor, mask: Mask = None, globals: Tensor | None = None) -> Tensor:
         """`local (n, R, D)`, `mask (n, R)` -> `(n, 1, D)`; `globals` are ignored."""
         # NaN or infinity times a weight of 0 would still be NaN.
-        if padding_rows(local, mask) is None:
-            weights = local.new_full(local.shape[:2], 1 / local.shape[1])
-        else:
-            local, mask = zeroed(local, mask), real_rows(local, mask)
-            weights = mask.to(local.dtype) / mask.sum(1, keepdim=True)
+        local, mask = zeroed(local, mask), real_rows(local, mask)
+        weights = mask.to(local.dtype) / mask.sum(1, keepdim=True)
         with keep_precision(local):
             return weights[:, None] @ local
 
@@ -77,10 +64,8 @@ class MaxPooling(nn.Module):
 
     def forward(self, local: Tensor, mask: Mask = None, globals: Tensor | None = None) -> Tensor:
         """`local (n, R, D)`, `mask (n, R)` -> `(n, 1, D)`; `globals` are ignored."""
-        padding = padding_rows(local, mask)
-        if padding is not None:
-            local = local.masked_fill(padding[:, :, None], -torch.inf)
-        return local.amax(1, keepdim=True)
+        padding = ~real_rows(local, mask)
+        return local.masked_fill(padding[:, :, None], -torch.inf).amax(1, keepdim=True)
 
 
 class GPO(nn.Module):
@@ -116,8 +101,7 @@ class GPO(nn.Module):
         else:
             ordered = local.masked_fill(~padding.mask[:, :, None], -torch.inf)
             ordered = ordered.sort(1, descending=True).values
-            counts = padding.sizes.index_select(0, padding.size_row)
-            behind = _readings(padding.mask.shape[1], counts.device)[2].index_select(0, counts)
+            behind = _surplus(padding).index_select(0, padding.size_row)
             ordered = ordered.masked_fill(behind[:, :, None], 0.0)
         weights = self.weights(padding)[:, None].to(ordered.dtype)
         with keep_precision(local):
@@ -132,36 +116,23 @@ class GPO(nn.Module):
         reads backwards, and cannot change its states of the codes. The states of the direction that
         reads forwards do not depend on what follows: those of the largest size R serve all sizes.
         """
-        (rows, count), weight = (padding.mask.shape[1], len(padding.sizes)), self.score.weight
+        (rows, sizes), weight = (padding.mask.shape[1], padding.sizes), self.score.weight
         codes = sine_code(rows, self.code_size, weight.device, weight.dtype)
-        order, places, behind = _reading(padding)
-        states, _ = self.gru.read(codes.index_select(0, order.flatten()), (count,) * rows)
-        scores = precise(self.score, states.view(rows, count, 2, -1)).squeeze(3)
+        places = torch.arange(rows, device=sizes.device)[:, None]
+        reading = codes.index_select(0, ((places + sizes) % rows).flatten())
+        states, _ = self.gru.read(reading, (len(sizes),) * rows)
+        scores = precise(self.score, states.view(rows, len(sizes), 2, -1)).squeeze(3)
         forward, backward = scores.unbind(2)
-        scores = ((forward[:, -1:] + backward.gather(0, places)) / (2 * self.temperature)).T
-        weights = scores.masked_fill(behind, -torch.inf).softmax(1)
+        backward = backward.gather(0, (places - sizes) % rows)
+        scores = ((forward[:, -1:] + backward) / (2 * self.temperature)).T
+        weights = scores.masked_fill(_surplus(padding), -torch.inf).softmax(1)
         return weights.index_select(0, padding.size_row)
 
 
-def _reading(padding: Padding) -> tuple[Tensor, Tensor, Tensor]:
-    """How GPO reads the sizes of a padding: `(R, S)` the code that is read at each step, `(R, S)`
-    the step that reads each code, and `(S, R)` whether a place is behind the size."""
-    order, places, behind = _readings(padding.mask.shape[1], padding.sizes.device)
-    return (
-        order.index_select(1, padding.sizes),
-        places.index_select(1, padding.sizes),
-        behind.index_select(0, padding.sizes),
-    )
-
-
-@lru_cache(maxsize=16)  # a GPU would start seven kernels for each pooling of each batch
-@torch.inference_mode(False)
-def _readings(rows: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-    """`_reading` for all sizes 0, 1, ..., R."""
-    places, sizes = torch.arange(rows)[:, None], torch.arange(rows + 1)
-    tables = (places + sizes) % rows, (places - sizes) % rows, (places >= sizes).T.contiguous()
-    order, steps, behind = (table.to(device) for table in tables)
-    return order, steps, behind
+def _surplus(padding: Padding) -> Tensor:
+    """`(S, R)`: the places behind each size."""
+    sizes = padding.sizes
+    return torch.arange(padding.mask.shape[1], device=sizes.device) >= sizes[:, None]
 
 
 PoolingName = Literal["mean", "max", "gpo"]

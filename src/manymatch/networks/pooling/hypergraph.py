@@ -78,8 +78,9 @@ def messages(incidence: Tensor) -> Messages:
 
 
 def _power(degrees: Tensor, exponent: float) -> Tensor:
-    """`degrees ** exponent`; 1 where the degree is 0, which multiplies an incidence of 0."""
-    return degrees.masked_fill(degrees == 0, 1.0).pow(exponent)
+    """`degrees ** exponent`, 0 where the degree is 0."""
+    empty = degrees == 0
+    return degrees.masked_fill(empty, 1.0).pow(exponent).masked_fill(empty, 0.0)
 
 
 def soft_incidence(distances: Tensor, match: Tensor, alpha: Tensor | float | None) -> Tensor:

@@ -10,13 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from manymatch.networks.layers.linear import glorot_linear, precise
-from manymatch.networks.pooling.global_pooling import (
-    Mask,
-    cleared,
-    masked_softmax,
-    padding_rows,
-    real_rows,
-)
+from manymatch.networks.pooling.global_pooling import Mask, cleared, masked_softmax, real_rows
 from manymatch.similarities.vectors import unit
 
 Given = Tensor | None
@@ -158,8 +152,8 @@ class HeadAttention(nn.Module):
 
     def forward(self, local: Tensor, mask: Mask = None) -> tuple[Tensor, Tensor]:
         """`local (n, R, W)`, `mask (n, R)` -> attended `(n, K, W)`, weights `(n, K, R)`."""
-        local, padding = cleared(local, mask), padding_rows(local, mask)
-        weights = masked_softmax(self.second(self.first(local).tanh()).mT, padding)
+        local, mask = cleared(local, mask), real_rows(local, mask)
+        weights = masked_softmax(self.second(self.first(local).tanh()).mT, mask)
         return weights.to(local.dtype) @ local, weights
 
 
@@ -170,10 +164,10 @@ def joint_attention(
     for all of them where gradients are needed, as in `joint_linear`."""
     if not torch.is_grad_enabled():
         return tuple(module(local, mask) for module in modules)
-    local, padding = cleared(local, mask), padding_rows(local, mask)
+    local, mask = cleared(local, mask), real_rows(local, mask)
     hidden = functional.linear(local, torch.cat([module.first.weight for module in modules]))
     heads = torch.block_diag(*(module.second.weight for module in modules))
-    weights = masked_softmax(functional.linear(hidden.tanh(), heads).mT, padding)
+    weights = masked_softmax(functional.linear(hidden.tanh(), heads).mT, mask)
     attended = weights.to(local.dtype) @ local
     counts = [module.second.out_features for module in modules]
     return tuple(zip(attended.split(counts, 1), weights.split(counts, 1), strict=True))
@@ -278,7 +272,7 @@ class PrototypeAttention(nn.Module):
 
     def forward(self, local: Tensor, mask: Mask = None, globals: Tensor | None = None) -> Tensor:
         """`local (n, R, D)`, `mask (n, R)` -> `(n, p, D)`; `globals` are ignored."""
-        features, padding = unit(cleared(local, mask)).to(local.dtype), padding_rows(local, mask)
+        features, mask = unit(cleared(local, mask)).to(local.dtype), real_rows(local, mask)
         scores = self.queries.to(features.dtype) @ features.mT / self.temperature
-        weights = masked_softmax(scores, padding)
+        weights = masked_softmax(scores, mask)
         return weights.to(features.dtype) @ features

@@ -7,7 +7,6 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from manymatch.batch.padding import PaddedRows
 from manymatch.networks.layers.linear import repeated
@@ -256,41 +255,7 @@ def competing_weights(scores: Tensor, inputs: Inputs, least: Tensor) -> Tensor:
     padding. The weights of padding have no meaning: its values are zero. `least (1, 1, 1)` is added
     to the sums.
     """
+    shares = scores.softmax(2, dtype=inputs.real.dtype)
     with keep_precision(scores):
-        if scores.device.type != "cpu":
-            weights: Tensor = CompetingWeights.apply(
-                scores, inputs.real, least, inputs.values.dtype
-            )
-            return weights
-        shares, sums = _shares(scores, inputs.real, least)
-        return (shares / sums).to(inputs.values.dtype)
-
-
-def _shares(scores: Tensor, real: Tensor, least: Tensor) -> tuple[Tensor, Tensor]:
-    """The softmax over slots `(n, heads, K, R)`, and its sums over the real inputs `(n, heads, K,
-    1)`."""
-    shares = scores.softmax(2, dtype=real.dtype)
-    sums = torch.baddbmm(least.to(shares.dtype), shares.flatten(1, 2), real)
-    return shares, sums.view(*shares.shape[:3], 1)
-
-
-class CompetingWeights(torch.autograd.Function):
-    """`competing_weights` by the `real` of its inputs, with a backward pass of 7 kernels instead of
-    11. A CPU has no launches to save."""
-
-    @staticmethod
-    def forward(ctx: Any, scores: Tensor, real: Tensor, least: Tensor, kind: torch.dtype) -> Tensor:
-        shares, sums = _shares(scores, real, least)
-        ctx.save_for_backward(shares, sums, real)
-        ctx.kind = scores.dtype
-        return (shares / sums).to(kind)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        shares, sums, real = ctx.saved_tensors
-        # A share counts in its own weight, and if its input is real, in the sum of its slot.
-        along = (gradient * shares).sum(3, keepdim=True) / sums
-        inner = torch.addcmul(gradient, real.mT[:, None], along, value=-1) / sums
-        of_scores = torch._softmax_backward_data(inner, shares, 2, shares.dtype)
-        return of_scores.to(ctx.kind), None, None, None
+        sums = torch.baddbmm(least.to(shares.dtype), shares.flatten(1, 2), inputs.real)
+    return (shares / sums.view(*shares.shape[:3], 1)).to(inputs.values.dtype)
