@@ -3,7 +3,11 @@
 import ast
 import re
 from collections import defaultdict
+from itertools import pairwise, product
 from pathlib import Path
+
+import networkx as nx
+import yaml
 
 import manymatch
 
@@ -34,6 +38,50 @@ def room_of(module):
 def test_each_room_stands_on_a_floor():
     rooms = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
     assert rooms == set(FLOOR)
+    counts = f"has {len(FLOOR)} rooms on {max(FLOOR.values())} floors"
+    assert counts in PAGE
+
+
+def test_each_room_is_described_from_the_top_floor_down():
+    described = re.findall(r"^\| (\w+) \| ", PAGE.split("## Where is what")[0], re.MULTILINE)
+    assert [room for room in described if room != "Room"] == list(FLOOR)
+
+
+def test_the_drawn_way_of_the_data_is_that_of_the_stages():
+    """As far as what a stage needs, at first hand or through other stages."""
+    stage = r'(\w+)(?:\["\w+<br>(\w+)"\])?'
+    lines = [
+        re.findall(stage, line)
+        for line in PAGE.split("subgraph data")[1].split("\n  end")[0].splitlines()
+        if "-->" in line
+    ]
+    drawn = nx.DiGraph(pair for line in lines for pair in pairwise(name for name, _ in line))
+    assert {room for line in lines for _, room in line if room} <= set(FLOOR)
+    stages = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
+    needs = nx.DiGraph(
+        (before, after)
+        for before, after in product(drawn, repeat=2)
+        if any(
+            _overlap(out, dep) for out in _outputs(stages[before]) for dep in stages[after]["deps"]
+        )
+    )
+    assert nx.transitive_closure(drawn).edges == nx.transitive_closure(needs).edges
+
+
+def _outputs(stage):
+    for kind in ("outs", "plots", "metrics"):
+        for out in stage.get(kind, []):
+            yield out if isinstance(out, str) else next(iter(out))
+
+
+def _overlap(one, other):
+    return Path(one).is_relative_to(other) or Path(other).is_relative_to(one)
+
+
+def test_the_places_on_the_page_exist():
+    places = re.findall(r"`((?:src|tests|presets)/[\w/.]+)`", PAGE)
+    places = [place for place in places if not re.search("[A-Z]{3}", place)]
+    assert places and not [place for place in places if not (ROOT / place).exists()]
 
 
 def test_no_room_imports_upward():
