@@ -63,7 +63,7 @@ SOME = {
     ),
     "similarities/sets.py": (append(SETS), DIVE | EXPERIMENT),
     "reporting/templates/page.html": (append("<hr>"), {"report"}),
-    "datasets/fetching/transfer.py": (NEGATED, {"download/flickr30k", "captions/flickr30k"}),
+    "datasets/fetching/archives.py": (NEGATED, {"download/flickr30k", "captions/flickr30k"}),
     "scenes/drawing/figures.csv": (append("car\n"), {"download/scenes", "captions/scenes"}),
     "features/lite.py": (NEGATED, {"features/scenes/lite0", "features/flickr30k/lite0"} | INDEX),
     "features/importers/precomp.py": (NEGATED, {"features/flickr30k/butd"}),
