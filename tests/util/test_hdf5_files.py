@@ -79,7 +79,7 @@ def test_links_are_not_followed(tmp_path):
         read_vectors(tmp_path / "file.h5")
 
 
-def test_groups_in_a_circle_end(tmp_path):
+def test_groups_inside_each_other_end(tmp_path):
     path = tmp_path / "file.h5"
     with h5py.File(path, "w") as file:
         group = file.create_group("a/b")
@@ -87,3 +87,8 @@ def test_groups_in_a_circle_end(tmp_path):
         group["circle"] = file["a"]
         file["twin"] = group["array"]
     assert open_array(str(path)).read().tolist() == [[1.0]]
+    with h5py.File(path, "r+") as file:
+        for _ in range(200):
+            group = (group or file).create_group("c")
+    with pytest.raises(DataError, match="groups inside each other"):
+        open_array(str(path))

@@ -11,6 +11,7 @@ from manymatch.util.regular_file import regular_path
 
 FAULTS = (OSError, RuntimeError, KeyError, ValueError, TypeError)
 """What h5py raises for damaged files."""
+_DEEPEST = 100
 _MAX_CHUNK_BYTES = 2**30
 """A chunk is decompressed as a whole, even if only one number of it is read."""
 _MAX_EXPANSION, _SMALL = 1100, 2**26
@@ -28,16 +29,30 @@ def open_hdf5(path: Path) -> h5py.File:
         return h5py.File(name, "r", locking=False)
 
 
-def datasets(file: h5py.File) -> dict[str, h5py.Dataset]:
+def datasets(file: h5py.File, where: str) -> dict[str, h5py.Dataset]:
     """The datasets of a file by their paths. Links are not followed, and what has two names counts
-    once."""
+    once. `visititems` of h5py takes hours for groups that are nested very deeply.
+
+    Raises:
+        DataError: there are more than `_DEEPEST` groups inside each other.
+    """
     found: dict[str, h5py.Dataset] = {}
-
-    def enter(path: str, item: h5py.Group | h5py.Dataset) -> None:
-        if isinstance(item, h5py.Dataset):
-            found[path] = item
-
-    file.visititems(enter)
+    waiting: list[tuple[str, int, h5py.Group]] = [("", 0, file)]
+    seen: set[Any] = {file}
+    while waiting:
+        path, depth, group = waiting.pop()
+        if depth > _DEEPEST:
+            raise DataError(f"{where}: more than {_DEEPEST} groups inside each other")
+        for name in group:
+            if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+                continue
+            if (item := group[name]) in seen:
+                continue
+            seen.add(item)
+            if isinstance(item, h5py.Group):
+                waiting.append((f"{path}{name}/", depth + 1, item))
+            elif isinstance(item, h5py.Dataset):
+                found[path + name] = item
     return found
 
 

@@ -144,7 +144,7 @@ def _safetensors(path: Path, key: str | None) -> Array:
 
 
 def _hdf5(path: Path, key: str | None) -> Array:
-    datasets = hdf5_file.datasets(hdf5_file.open_hdf5(path))
+    datasets = hdf5_file.datasets(hdf5_file.open_hdf5(path), str(path))
     name = _array_name(path, key, datasets)
     data, where = datasets[name], f"{path}:{name}"
     _check_kind(where, data.dtype)
