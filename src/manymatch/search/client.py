@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 import httpx
-import orjson
 from PIL import Image
 
 from manymatch.model.answer import Answer, Explanation, Item
@@ -17,6 +17,8 @@ from manymatch.util.arguments import checked
 from manymatch.util.errors import ConfigError, DataError, first_line
 from manymatch.util.regular_file import read_regular
 
+_LONGEST = 10**6
+"""Seconds that a client may wait."""
 Kind = TypeVar("Kind", bound=Record)
 
 
@@ -42,6 +44,8 @@ class Client:
         auth: tuple[str, str] | None = None,
         timeout: float = 60.0,
     ) -> None:
+        if not 0 < timeout <= _LONGEST:
+            raise ConfigError(f"timeout = {timeout}: expected seconds, at most {_LONGEST:,}")
         self._index, self._url = index, url.rstrip("/")
         try:
             self._http = httpx.Client(base_url=url, auth=auth, timeout=timeout)
@@ -88,6 +92,21 @@ class Client:
             return _record(Explanation, self._ask("/explain", item=id, q=query))
         return _record(Explanation, self._ask("/explain", _bytes_of(query), item=id))
 
+    def health(self) -> dict[str, Any]:
+        """The state of the service and of each index."""
+        return self._state("GET", "/health")
+
+    def reload(self) -> dict[str, Any]:
+        """Let the service take over indexes that were replaced; its state afterwards."""
+        return self._state("POST", "/reload")
+
+    def _state(self, method: str, path: str) -> dict[str, Any]:
+        try:
+            state: dict[str, Any] = _parsed(self._request(method, path).content)
+        except ValueError:
+            raise DataError(f"{self._url}{path}: not a service of ManyMatch") from None
+        return state
+
     def _ask(self, path: str, picture: bytes | None = None, **asked: Any) -> bytes:
         """The content of an answer; None among the settings means the service's default."""
         settings = {"index": self._index, **asked}
@@ -96,21 +115,23 @@ class Client:
         }
         if picture is not None:
             given |= {"content": picture, "headers": {"content-type": "image/*"}}
+        return self._request("GET" if picture is None else "POST", path, **given).content
+
+    def _request(self, method: str, path: str, **given: Any) -> httpx.Response:
         address = f"{self._url}{path}"
         try:
-            response = self._http.request("GET" if picture is None else "POST", path, **given)
+            response = self._http.request(method, path, **given)
         except UnicodeError as error:  # of the host's name, or half a character in a text
             raise DataError(
                 f"{address}: cannot be asked ({first_line(error)}). Correct the address or the text"
             ) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise ConfigError(
-                f"{address}: no answer ({first_line(error)}). Is the service there?"
-            ) from None
+            reason = first_line(error) or type(error).__name__
+            raise ConfigError(f"{address}: no answer ({reason}). Is the service there?") from None
         if response.is_success:
-            return response.content
+            return response
         try:
-            fault = str(orjson.loads(response.content)["error"])
+            fault = str(_parsed(response.content)["error"])
         except (ValueError, KeyError, TypeError):
             fault = f"status {response.status_code}, and not from a service of ManyMatch"
         raise DataError(f"{address}: {fault}")
@@ -121,9 +142,17 @@ def _place(id: str) -> str:
     return f"/items/{quote(id, safe='', errors='replace')}"
 
 
+def _parsed(content: bytes) -> Any:
+    """The JSON of an answer; a `ValueError` for an answer that is none."""
+    try:
+        return json.loads(content)
+    except RecursionError:
+        raise ValueError("lists nested too deeply") from None
+
+
 def _record(kind: type[Kind], content: bytes) -> Kind:
     try:
-        values = orjson.loads(content)
+        values = _parsed(content)
         values.pop("index", None)  # the name, which the service adds
         return kind.model_validate(values)
     except (ValueError, AttributeError, TypeError):

@@ -23,7 +23,8 @@ from .conftest import serving
 def address(indexes):
     served = [ServedIndex.from_folder(folder) for folder in indexes[::2]]
     with serving(application(served, rate=1e6)) as port:
-        while httpx.get(f"http://127.0.0.1:{port}/health").json()["status"] == "loading":
+        client = manymatch.Client(f"http://127.0.0.1:{port}")
+        while client.health()["status"] == "loading":
             pass
         yield f"http://127.0.0.1:{port}"
 
@@ -43,6 +44,7 @@ def test_the_answers_are_those_of_the_index(address, indexes, pictures):
     assert client.explain(best, "two dogs").score == pytest.approx(
         client.search("two dogs", 1).results[0].score, abs=1e-5
     )
+    assert client.reload()["status"] == "ready"
     captions = manymatch.Client(address, "captions").search(pictures[1], 2)
     assert len(captions.results) == 2 and captions.results[0].text
 
@@ -61,10 +63,10 @@ def test_a_refusal_and_a_missing_service_are_one_line(address, tmp_path):
         assert "\n" not in str(raised.value)
     for url in ("http://127.0.0.1:1", "127.0.0.1", "http://[", "odd://x"):
         with pytest.raises(ConfigError, match=re.escape(url)):
-            manymatch.Client(url).item("a")
+            manymatch.Client(url).health()
     for host in ("a" * 300, "xn--"):
         with pytest.raises(ManyMatchError, match=host[:9]):
-            manymatch.Client(f"http://{host}").item("a")
+            manymatch.Client(f"http://{host}").health()
 
 
 def test_every_picture_and_no_other_file_is_a_query(address, tmp_path, pictures):
@@ -83,6 +85,7 @@ def test_every_picture_and_no_other_file_is_a_query(address, tmp_path, pictures)
         *(partial(client.item, id) for id in (None, 5)),
         partial(client.search, "dogs", "3"),
         partial(client.search, "dogs", least="1"),
+        *(partial(manymatch.Client, address, timeout=time) for time in (-1, 0, float("nan"), 1e9)),
         partial(manymatch.Client, address, auth=("me", 5)),
         partial(manymatch.Client, "http://\ud800"),
     ):
@@ -96,8 +99,9 @@ def test_an_answer_that_is_nested_very_deeply_is_one_line(monkeypatch):
         answer = httpx.Response(status, content=b"[" * 100_000)
         answers = httpx.MockTransport(lambda _, answer=answer: answer)
         monkeypatch.setattr(client, "_http", httpx.Client(base_url="http://x", transport=answers))
-        with pytest.raises(DataError, match="service of ManyMatch"):
-            client.item("a")
+        for ask in (lambda: client.item("a"), client.health):
+            with pytest.raises(DataError, match="service of ManyMatch"):
+                ask()
 
 
 def test_a_container_runs_what_is_there(root, address):
