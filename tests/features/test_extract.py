@@ -107,8 +107,8 @@ def test_boxes_of_any_detector_follow_the_whole_picture(dataset):
     rows = {"file": [f"seen/{i}.jpg" for i in dataset.files], "boxes": [[], None, *3 * [3 * [box]]]}
     path = dataset.folder / "detected.parquet"
     pq.write_table(pa.table(rows), path)
-    found = Extraction(kind="objects", boxes=str(path), regions=3)
-    dataset.extract("found", settings=found)
+    settings = Extraction(kind="objects", boxes=str(path), regions=3)
+    dataset.extract("detected", settings=settings)
     with FeatureStore(dataset.store) as store:
         features, n_regions, boxes = store.read(range(5))
     assert n_regions.tolist() == [1, 1, 3, 3, 3]

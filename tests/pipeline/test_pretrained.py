@@ -100,12 +100,12 @@ def test_zero_shot_is_what_a_script_gives(family, checkout):
     said = run("train", "scenes", "zero")
     assert "epoch" not in said.replace("epochs", "") and (folder / "models/scenes/zero").is_dir()
     run("evaluate", "scenes", "zero")
-    found = json.loads((folder / "reports/results/scenes/zero.json").read_text())
+    metrics = json.loads((folder / "reports/results/scenes/zero.json").read_text())
     run("report")
     assert "| zero |" in (folder / "reports" / "leaderboard.md").read_text()
     recalls, scores, pictures, texts = script()
     for way, expected in recalls.items():
-        assert {cut: found[way][cut] for cut in expected} == expected
+        assert {cut: metrics[way][cut] for cut in expected} == expected
 
     (folder / "towers").rename(folder / "elsewhere")  # the pictures' tower is opened by its folder
     model = manymatch.load("models/scenes/zero", image_weights="elsewhere")

@@ -28,11 +28,11 @@ def test_the_lead_is_decided_only_where_the_numbers_decide(reports):
         over = {"preset": list(rsums)}
         write_experiment(reports, "scenes-study", over, seeds=seeds, rsums=rsums)
         page = pages_of(reports)["index"]
-        found = section_of(page, "scenes-found")
-        assert words in found
-        assert ("has the highest rsum" in found) == (len(rsums) > 1)
-        assert ("is the only method in" in found) == (len(rsums) == 1)
-        assert (f"{DECIDED} 2 of the others." in found) == (rsums == FAR and seeds == 3)
+        section = section_of(page, "scenes-found")
+        assert words in section
+        assert ("has the highest rsum" in section) == (len(rsums) > 1)
+        assert ("is the only method in" in section) == (len(rsums) == 1)
+        assert (f"{DECIDED} 2 of the others." in section) == (rsums == FAR and seeds == 3)
     alone = section_of(page, "flickr8k-found")  # which has no experiment
     rsum = json.loads((reports / "results/flickr8k/cora.json").read_text())["rsum"]
     assert f" has an rsum of {rsum:.1f}, the highest of 2 models" in alone

@@ -65,9 +65,9 @@ def test_f1_on_scenes(tmp_path, model):
     Scenes().download(settings, tmp_path)
     rows = (row for _, row in read_rows(tmp_path / CAPTIONS))
     truth = {row["caption_id"]: SceneGraph.from_dict(row["graph"]) for row in rows}
-    told = {row.caption_id: row.caption for row in Scenes().captions(tmp_path)}
-    parsed = graphs(model, list(told.values()), Counter())
-    pairs = ((graph, truth[name]) for name, graph in zip(told, parsed, strict=True))
+    captions = {row.caption_id: row.caption for row in Scenes().captions(tmp_path)}
+    parsed = graphs(model, list(captions.values()), Counter())
+    pairs = ((graph, truth[name]) for name, graph in zip(captions, parsed, strict=True))
     scores = accuracy(pairs, lemmatiser(model))
     least = {"objects": 0.97, "attributes": 0.95, "relations": 0.90}
     assert not {kind for kind, score in scores.items() if score.f1 < least[kind]}, scores

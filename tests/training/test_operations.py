@@ -13,7 +13,7 @@ from manymatch.util.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]
 PRESETS = ["cora_butd_bigru", "maxmatch_butd_bigru", "pvse_resnet152_bigru", "swamp_butd_bigru"]
-"""Of Flickr30k: all kinds of encoders. To count deeper networks takes longer."""
+"""Presets of Flickr30k with every kind of encoder. Deeper networks take longer to count."""
 
 
 def counted(name, **overrides):

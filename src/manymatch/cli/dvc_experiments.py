@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from manymatch.reporting.sections.methods import flat_settings
 from manymatch.reporting.table import Cell, Column, Table
 from manymatch.util.errors import ConfigError
 
@@ -31,49 +32,50 @@ def experiments_table() -> Table:
             "this commit has no experiments. 'dvc exp run' makes one, and so does a run of the "
             "service with overrides"
         )
-    head = baselines[0]
-    states = [workspace, head, *(state for part in head.experiments for state in part)]
-    settings = [dict(_values(state.data.params) if state.data else ()) for state in states]
-    scores = [dict(_values(state.data.metrics) if state.data else ()) for state in states]
-    keys = dict.fromkeys(key for score in scores for key in score if key.endswith(" rsum"))
-    datasets = {key.split("/")[0] for key in keys}
+    states = [workspace, baselines[0], *(one for part in baselines[0].experiments for one in part)]
+    settings, rsums = list(map(_settings, states)), list(map(_rsums, states))
+    models = dict.fromkeys(model for known in rsums for model in known)
+    datasets = {model.split("/")[0] for model in models}
     dataset = f"{datasets.pop()}/" if len(datasets) == 1 else ""
     return Table(
         "The experiments of this commit, with the rsum of each model",
         [
             Column("experiment", numeric=False),
-            *(Column(key.removesuffix(" rsum").removeprefix(dataset)) for key in keys),
+            *(Column(model.removeprefix(dataset)) for model in models),
             Column("changed settings", numeric=False),
         ],
         [
             [
                 Cell(state.name or state.rev),
-                *(Cell.number(score.get(key)) for key in keys),
+                *(Cell.number(known.get(model)) for model in models),
                 Cell("; ".join(_changes(own, settings[1])) if own else "not finished"),
             ]
-            for state, own, score in zip(states, settings, scores, strict=True)
+            for state, own, known in zip(states, settings, rsums, strict=True)
         ],
     )
 
 
-def _values(read: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """Each value of DVC's files as "DATASET/PRESET KEY", and "KEY" in params.yaml."""
-    for path, file in read.items():
-        name = "/".join(Path(path).with_suffix("").parts[-2:])
-        place = "" if path == "params.yaml" else f"{name} "
-        for key, value in _flat(file.get("data") or {}):
-            yield f"{place}{key}", value
+def _settings(state: Any) -> dict[str, str]:
+    """The settings of DVC's `ExpState`: "DATASET/PRESET KEY", and "KEY" in params.yaml."""
+    settings: dict[str, str] = {}
+    for path, file in (state.data.params if state.data else {}).items():
+        place = "" if path == "params.yaml" else f"{_name(path)} "
+        flat = flat_settings(file.get("data") or {})
+        settings |= {f"{place}{key}": text for key, text in flat.items()}
+    return settings
 
 
-def _flat(values: Mapping[str, Any], start: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in values.items():
-        if isinstance(value, dict) and value:
-            yield from _flat(value, f"{start}{key}.")
-        else:
-            yield f"{start}{key}", value
+def _rsums(state: Any) -> dict[str, float | None]:
+    """The rsum of each model of DVC's `ExpState` by DATASET/PRESET; None for a faulty file."""
+    metrics = state.data.metrics if state.data else {}
+    return {_name(path): (file.get("data") or {}).get("rsum") for path, file in metrics.items()}
 
 
-def _changes(own: Mapping[str, Any], usual: Mapping[str, Any]) -> Iterator[str]:
+def _name(path: str) -> str:
+    return "/".join(Path(path).with_suffix("").parts[-2:])
+
+
+def _changes(own: Mapping[str, str], usual: Mapping[str, str]) -> Iterator[str]:
     for key in dict.fromkeys([*own, *usual]):
         if own.get(key) != usual.get(key):
             yield f"{key} {own[key]}" if key in own else f"without {key}"

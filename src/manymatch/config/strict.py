@@ -86,8 +86,7 @@ def _number_fault(value: Any, result: Any) -> str | None:
 
 
 def group_at(value: Any, path: list[str], where: str) -> Any:
-    """The group of settings at `path` in `value`, made if it is missing; a `ConfigError` names
-    `where` if the path leads through a value."""
+    """The group at `path` in `value`, made if it is missing; a `ConfigError` if it is a value."""
     for part in path:
         value = value.setdefault(part, {})
         if not isinstance(value, dict):
@@ -180,9 +179,8 @@ class YamlFault(Exception):
 
 
 class _Loader(yaml.SafeLoader):
-    """A loader that refuses repeated keys, of which YAML's own loader takes the last, half of a
-    pair of surrogates, which no file can hold, and a text of a few lines whose aliases stand for a
-    billion values."""
+    """A loader that refuses repeated keys, of which YAML's own loader takes the last, halves of
+    surrogate pairs, which no file can hold, and aliases that stand for a billion values."""
 
     _composed = 0  # nodes so far
 

@@ -142,10 +142,8 @@ def _images(raw: Path) -> Iterator[Image]:
     elif (raw / PRECOMP).is_dir():
         images = _from_precomp(raw / PRECOMP)
     else:
-        files, only_present = (
-            annotations.files_below(raw / CAPTIONS),
-            read_image_folder(raw).only_present,
-        )
+        files = annotations.files_below(raw / CAPTIONS)
+        only_present = read_image_folder(raw).only_present
         images = annotations.read_annotations(files, raw / IDS, only_present)
     labelled = not labels
     for image in images:
@@ -187,11 +185,10 @@ def _collect_captions(gatherer: gather.Gatherer, raw: Path) -> None:
         return not gatherer.has("caption_ids") or karpathy.holds_karpathy(path, KARPATHY)
 
     def check(path: Path) -> None:
-        (
-            karpathy.whole_karpathy(KARPATHY)
-            if is_karpathy(path)
-            else _whole_annotations("captions")
-        )(path)
+        if is_karpathy(path):
+            karpathy.whole_karpathy(KARPATHY)(path)
+        else:
+            _whole_annotations("captions")(path)
 
     sources = list(gatherer.each("captions", check))
     if is_precomp(sources[0]):

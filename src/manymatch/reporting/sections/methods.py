@@ -130,9 +130,11 @@ def _settings(results: AllResults, method: str, made: dict[str, Any]) -> list[Bl
     records = (run.provenance for run in results.runs if run.provenance.method == method)
     stated = (getattr(record, "defaults", None) for record in records)
     defaults: dict[str, Any] = next(filter(None, stated), {})
-    ours = _flat({**made, "model": {**defaults, **(made.get("model") or {})}})
+    ours = flat_settings({**made, "model": {**defaults, **(made.get("model") or {})}})
     theirs = {
-        path: _flat(preset.model_dump(mode="json") | {"model": {**defaults, **preset.model}})
+        path: flat_settings(
+            preset.model_dump(mode="json") | {"model": {**defaults, **preset.model}}
+        )
         for path, preset in results.published.items()
         if preset.method == method and path.rpartition("/")[2].startswith(method)
     }
@@ -160,17 +162,17 @@ def _made(record: Provenance | ExperimentPoint) -> dict[str, Any]:
 def same_settings(run: Run, point: ExperimentPoint) -> bool:
     """Whether the model and the runs of the point have one preset. Experiments set the seed."""
     made = _made(run.provenance), _made(point)
-    own, other = (_flat({**settings, "seed": 0}) for settings in made)
+    own, other = (flat_settings({**settings, "seed": 0}) for settings in made)
     return own == other
 
 
-def _flat(value: Any, prefix: str = "") -> dict[str, str]:
+def flat_settings(value: Any, prefix: str = "") -> dict[str, str]:
     """The settings below dotted keys, as tables write them; those without a value are left out."""
     if not isinstance(value, dict):
         return {} if value in (None, [], ()) else {prefix: value_text(value)}
     flat: dict[str, str] = {}
     for key, part in value.items():
-        flat |= _flat(part, f"{prefix}.{key}" if prefix else key)
+        flat |= flat_settings(part, f"{prefix}.{key}" if prefix else key)
     return flat
 
 

@@ -197,13 +197,13 @@ def _partners(measured: Sequence[tuple[Run, SetMetrics]]) -> list[Block]:
     for run, metrics in measured:
         if not (run.sets and metrics.images and metrics.texts):
             continue
-        images, texts, found = metrics.images.rsum_of, metrics.texts.rsum_of, []
+        images, texts, pairs = metrics.images.rsum_of, metrics.texts.rsum_of, []
         for number, cosines in enumerate(run.sets.pairs.cosine, start=1):
             partner = str(1 + max(range(len(cosines)), key=cosines.__getitem__))
             if (image := str(number)) in images and partner in texts:
                 both = f"{images[image]:.1f} and {texts[partner]:.1f}"
-                found.append(f"image {image} with text {partner} ({both})")
-        listed.append(f"{run.preset}: {', '.join(found)}")
+                pairs.append(f"image {image} with text {partner} ({both})")
+        listed.append(f"{run.preset}: {', '.join(pairs)}")
     note = Note(
         "In MaxMatch's table 4 each image element alone has the rsum of one text element alone: "
         "the elements match in pairs. Ours, each image element with the text element that is the "
