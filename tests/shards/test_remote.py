@@ -1,6 +1,7 @@
 """Shards at a URL give the batches, weights and metrics of shards on the disk."""
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,33 @@ def test_the_cache_is_bounded(sharded):
             (CACHE / f"{byte:02x}{'0' * 62}-{largest}.tar.partial").write_bytes(b"x")
         assert epochs(sharded, local) == epochs(sharded, sharded.shards)
         assert in_cache() <= 2 * largest
+
+
+def test_a_shard_stays_until_its_reader_has_opened_it(sharded, monkeypatch):
+    """A second reader, which needs the room of the first one's shard, waits for the first one."""
+    names = sorted(path.name for path in sharded.shards.glob("*.tar"))[:2]
+    largest = max((sharded.shards / name).stat().st_size for name in names)
+    fetch, waiting = remote._fetch, iter([True])
+    with (
+        head_of(sharded.shards, served(sharded.shards), largest) as (_, local),
+        ThreadPoolExecutor(1) as second,
+    ):
+        seal = open_sealed(local, "", whole_bytes=None)
+
+        def content(name):
+            with remote.open_cached(seal, name, *remote.source(seal, name)) as stream:
+                return stream.read()
+
+        def fetch_then_wait(*arguments):
+            fetch(*arguments)
+            if next(waiting, False):
+                reads.append(second.submit(content, names[1]))
+                wait(reads, 0.5)
+
+        reads = []
+        monkeypatch.setattr(remote, "_fetch", fetch_then_wait)
+        read = [content(names[0]), reads[0].result()]
+    assert read == [(sharded.shards / name).read_bytes() for name in names]
 
 
 def test_a_training_from_a_server_has_the_same_bytes(sharded, tmp_path):

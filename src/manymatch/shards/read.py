@@ -134,12 +134,10 @@ def batches(
         drawn = Random(f"fraction {shuffle[0]}").sample(range(shards.images), count)
         order = order[np.isin(table_rows[order], drawn)]
     if classes is not None:
-        drawn_from, order = (
-            order,
-            one_per_class(order, classes[table_rows], images_per_batch * world),
-        )
+        all_in_order = order
+        order = one_per_class(order, classes[table_rows], images_per_batch * world)
         if not len(order):
-            different = len(set(classes[table_rows[drawn_from]].tolist()))
+            different = len(set(classes[table_rows[all_in_order]].tolist()))
             raise DataError(
                 f"{folder} ({split}): the images have {different} classes, fewer than the "
                 f"{images_per_batch * world} images of a batch with one of each. Lower "

@@ -144,8 +144,9 @@ def _reserve(unfinished: Path, size: int, most: int) -> None:
             for path in sorted(others, key=_last_use):
                 if excess > 0:
                     with contextlib.suppress(Timeout), contextlib.ExitStack() as stack:
-                        # An unfinished shard may be at work. The caller holds its own lock.
-                        if path.suffix == ".partial" and path.name[:2] != unfinished.name[:2]:
+                        # Another reader fetches or opens the shard whose lock it holds. The
+                        # caller holds its own lock.
+                        if path.name[:2] != unfinished.name[:2]:
                             stack.enter_context(_lock(path.name[:2]).acquire(blocking=False))
                         path.unlink(missing_ok=True)
                         excess -= others[path]
