@@ -79,7 +79,7 @@ def report() -> None:
 @commands.command()
 def results(
     experiments: Annotated[
-        bool, typer.Option("--experiments", help="The experiments of 'dvc exp run' instead.")
+        bool, typer.Option("--experiments", help="Print the experiments of 'dvc exp run' instead.")
     ] = False,
 ) -> None:
     """Print the table of the trained models, where the report is, and how to go on."""

@@ -63,12 +63,18 @@ def captions(dataset: DatasetName) -> None:
 def features(
     dataset: DatasetName,
     features: FeaturesName,
-    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            help="auto, cpu, cuda, or one GPU: cuda:1. Default: extraction.FEATURES.device."
+        ),
+    ] = None,
     part: PartName = None,
 ) -> None:
-    """Extract image features to an HDF5 store: data/features/DATASET/FEATURES.h5. Resumable.
+    """Extract image features to an HDF5 store: data/features/DATASET/FEATURES.h5.
 
     Published features (extraction.FEATURES.published.DATASET in params.yaml) are imported instead.
+    A run that was killed continues where it stopped.
     """
     settings = project.params().extraction_of(features)
     store = LAYOUT.features(dataset, features)
@@ -103,7 +109,10 @@ def _captions(dataset: str) -> Path:
 def scene_graphs(
     dataset: DatasetName,
     processes: Annotated[
-        int | None, typer.Option(help="Parser processes; 0: one for each core.")
+        int | None,
+        typer.Option(
+            help="Processes of the parser; 0: one for each core. Default: scene_graphs.processes."
+        ),
     ] = None,
     part: PartName = None,
 ) -> None:

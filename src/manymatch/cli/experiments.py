@@ -64,7 +64,9 @@ def experiment(
     ] = None,
     seeds: Annotated[
         str | None,
-        typer.Option(metavar="S1,S2", help="Run every point with these seeds, not FILE's or 0."),
+        typer.Option(
+            metavar="S1,S2", help="The seeds of every point. Default: those of FILE, or 0."
+        ),
     ] = None,
     overrides: SettingsOfPoints = None,
     jobs: Jobs = None,
@@ -145,7 +147,7 @@ def tune(
         float | None,
         typer.Option(
             min=0.0,
-            help="Processor hours of each preset, after which no trial begins. Default: any.",
+            help="Processor hours of each preset, after which no trial begins. Default: no limit.",
         ),
     ] = None,
     jobs: Jobs = None,
@@ -214,7 +216,7 @@ def clusters(
     ],
     split: Split = None,
 ) -> None:
-    """Find keywords and members of a SwAMP's classes: reports/clusters/DATASET/PRESET.json."""
+    """Find the keywords and members of a SwAMP's classes: reports/clusters/DATASET/PRESET.json."""
     from manymatch.experiments.swamp_classes import describe_classes
     from manymatch.reporting.sections.probes import class_blocks
     from manymatch.reporting.terminal import show

@@ -17,7 +17,7 @@ commands = typer.Typer()
 
 Explored = Annotated[
     str | None,
-    typer.Argument(callback=check_name, help="A data set; by default the first of params.yaml."),
+    typer.Argument(callback=check_name, help="A data set. Default: the first of params.yaml."),
 ]
 
 
@@ -27,7 +27,7 @@ def explore(
     port: Port = 8000,
     browser: Browser = True,
 ) -> None:
-    """Ask the results of a data set in the browser: ranks, differences, pairs nobody judged.
+    """Show the results of a data set query by query in the browser, and judge pairs.
 
     The page reads the files of 'dvc repro', and writes judgments to judgments/DATASET.csv.
     """
@@ -47,7 +47,7 @@ def export(
         typer.Option(
             metavar="FILE",
             resolve_path=True,
-            help="The new table (.parquet); of an index a folder of tables, or with the ending "
+            help="The new table (.parquet); for an index a folder of tables, or with the ending "
             ".lance a database of LanceDB.",
         ),
     ],
@@ -63,15 +63,20 @@ def export(
     ] = None,
     queries: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Of an index: one text a line; by default items ask."),
+        typer.Option(
+            metavar="FILE",
+            help="For an index: a file with a text in each line. Default: items ask.",
+        ),
     ] = None,
-    count: Annotated[int, typer.Option("-k", min=1, help="Of an index: best items.")] = 10,
+    count: Annotated[
+        int, typer.Option("-k", min=1, help="For an index: the best items of a query.")
+    ] = 10,
     model: MovedModel = None,
 ) -> None:
     """Write all images and captions with ranks, scores and the map as one table.
 
-    Embedding Atlas, FiftyOne, Spotlight and pandas read the table. Of an index, write the sets with
-    the exact best items of queries, to tune other engines.
+    Embedding Atlas, FiftyOne, Spotlight and pandas read the table. For an index, the command
+    writes the sets and the exact best items of queries, with which other engines can be tuned.
     """
     from manymatch.search.index.manifest import NAME, is_table
 

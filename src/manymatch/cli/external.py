@@ -82,7 +82,7 @@ def score(
     ] = None,
     texts: Annotated[str | None, typer.Option(metavar="FILE", help="Caption embeddings.")] = None,
     similarity: Annotated[
-        str, typer.Option(help="cosine, dot; of sets mil, chamfer, smooth_chamfer, max_match.")
+        str, typer.Option(help="cosine, dot; for sets mil, chamfer, smooth_chamfer, max_match.")
     ] = "cosine",
     image_ids: Annotated[
         Path | None, typer.Option(help="Ids of the image rows, one a line, or .npy.")

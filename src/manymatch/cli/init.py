@@ -46,7 +46,7 @@ def init(
     name: Annotated[str, typer.Argument(callback=check_name, help="A new name, such as birds.")],
     images: Annotated[Path, typer.Option(help="Folder of pictures, tars or Parquet tables.")],
     captions: Annotated[
-        Path | None, typer.Option(help="File or folder of captions; not given: in --images.")
+        Path | None, typer.Option(help="File or folder of captions. Default: --images.")
     ] = None,
     file: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The column of the pictures' files.")
@@ -56,14 +56,20 @@ def init(
     ] = None,
     form: Annotated[
         str | None,
-        typer.Option("--format", help="table, beside, coco, karpathy, tars; else recognised."),
+        typer.Option(
+            "--format", help="table, beside, coco, karpathy or tars. Default: by content."
+        ),
     ] = None,
     encoding: Annotated[
         str | None,
-        typer.Option(help="Of a table, such as cp1252. Default: UTF-8, or UTF-16 by its mark."),
+        typer.Option(
+            help="Encoding of a table, such as cp1252. Default: UTF-8, or UTF-16 by its mark."
+        ),
     ] = None,
     language: Annotated[str, typer.Option(help="The captions' language, such as en or de.")] = "en",
-    allow: Annotated[float, typer.Option(help="Share of unusable pictures or captions.")] = 0.01,
+    allow: Annotated[
+        float, typer.Option(help="The largest share of unusable pictures or captions.")
+    ] = 0.01,
     split: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMN", help="Column of splits, or a list train.txt; repeatable."),
@@ -77,14 +83,15 @@ def init(
         bool,
         typer.Option(
             "--compare",
-            help="Then train three methods briefly, and say which is best on the validation split.",
+            help="Also train three methods briefly, and say which is best on the validation split.",
         ),
     ] = False,
 ) -> None:
     """Check your own pictures and captions, and write their settings and presets.
 
-    All files are read once as a check; nothing is trained. The source goes to params.yaml, and a
-    preset of each method to presets/NAME. Unusable pictures and captions are listed.
+    All files are read once as a check. Only --compare trains models. The source goes to
+    params.yaml, and a preset of each method to presets/NAME. Unusable pictures and captions are
+    listed.
     """
     from manymatch.config.edit import edited
     from manymatch.datasets.own.collect import collect

@@ -167,7 +167,7 @@ def demo(
     port: Port = 8000,
     browser: Browser = True,
 ) -> None:
-    """Search pictures in the browser with a model that comes with the package. Offline.
+    """Search pictures in the browser, without a network, with a model of the package.
 
     The index is temporary. 'manymatch index' and 'manymatch serve' keep one.
     """

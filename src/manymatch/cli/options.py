@@ -41,7 +41,7 @@ DatasetName = Annotated[
     typer.Argument(
         callback=check_name,
         help="A data set: scenes, flickr8k, flickr30k, coco, cub, youcook2, msrvtt, lsmdc, "
-        "conceptual_captions, or the name that was given to 'init'.",
+        "conceptual_captions, or another name under 'sources' in params.yaml.",
     ),
 ]
 PresetName = Annotated[
@@ -53,7 +53,8 @@ PresetName = Annotated[
 FeaturesName = Annotated[
     str,
     typer.Argument(
-        callback=check_name, help="A backbone: lite0, objects, resnet50 ...; pixels256 for none."
+        callback=check_name,
+        help="Features of params.yaml: lite0, objects, resnet50 and so on; pixels256 for pixels.",
     ),
 ]
 Overrides = Annotated[
@@ -70,12 +71,16 @@ PartName = Annotated[
         help="Make only part K of N in data/parts; the stage joins all parts.",
     ),
 ]
-Split = Annotated[str | None, typer.Option(callback=check_name, help="train, validation or test.")]
+Split = Annotated[
+    str | None,
+    typer.Option(callback=check_name, help="train, validation or test. Default: evaluation.split."),
+]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="0 for any free port.")]
 Browser = Annotated[
     bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, or one GPU: cuda:1.")]
 MovedModel = Annotated[
-    str | None, typer.Option(metavar="FOLDER", help="The model, if an index says another place.")
+    str | None,
+    typer.Option(metavar="FOLDER", help="The folder of the model, if the model was moved."),
 ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from manymatch.cli import project
-from manymatch.cli.options import Device, MovedModel, PartName, Port, Split, check_name
+from manymatch.cli.options import Device, MovedModel, PartName, Port, check_name
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.util.errors import ConfigError, ManyMatchError
@@ -88,7 +88,12 @@ def index(
             metavar="FILE", help="Facts to filter by, .csv or .parquet with a column 'path'."
         ),
     ] = None,
-    split: Split = None,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            callback=check_name, help="Of shards: train, validation or test. Default: all splits."
+        ),
+    ] = None,
     device: Device = "auto",
     part: PartName = None,
     engine: Annotated[
@@ -102,7 +107,10 @@ def index(
         bool, typer.Option("--watch", help="Go on, and bring the index up to date every 5 s.")
     ] = False,
 ) -> None:
-    """Index pictures or captions. Only new and changed items are embedded. Resumable."""
+    """Index pictures or captions. A later run embeds only new and changed items.
+
+    A run that was killed continues where it stopped.
+    """
     from manymatch.model.facts import FACTS
     from manymatch.model.model import load
     from manymatch.model.places import packaged
@@ -196,7 +204,9 @@ def search(
     count: Annotated[int, typer.Option("-k", help="The number of results.")] = 20,
     where: Annotated[
         str | None,
-        typer.Option(metavar="FILTER", help="Such as \"path glob 'a/*' and date >= 2024-01-31\"."),
+        typer.Option(
+            metavar="FILTER", help="A condition: \"path glob 'a/*' and date >= 2024-01-31\"."
+        ),
     ] = None,
     least: Annotated[
         float | None, typer.Option(metavar="SCORE", help="Leave out lower scores.")
@@ -213,7 +223,11 @@ def search(
         bool, typer.Option("--open", help="Show the results with pictures in a browser.")
     ] = False,
 ) -> None:
-    """Search an index by a text or a picture: the best items with their scores."""
+    """Search an index by a text or a picture: the best items with their scores.
+
+    Each search loads the model, which takes seconds. 'manymatch serve' loads the model once, and
+    then answers in milliseconds.
+    """
     asked = query if image is None else image
     if asked is None or None not in (query, image):
         raise ConfigError("give either a text or --image FILE.")

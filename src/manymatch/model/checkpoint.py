@@ -129,7 +129,8 @@ def load_model(folder: Path) -> tuple[Method, Preset, AnyVocabulary]:
     for name in (WEIGHTS, PRESET, VOCABULARY, FACTS):
         if not (folder / name).is_file():
             raise CheckpointError(
-                f"{folder}: not a trained model, because {name} is missing. Run 'train' first."
+                f"{folder}: not a trained model, because {name} is missing. Run 'train' first. "
+                "docs/backbones.md says how to search with a model of transformers, such as CLIP."
             )
     content = check_files(folder)
     preset = validate(Preset, read_object(folder / PRESET, _MOST_BYTES), str(folder / PRESET))

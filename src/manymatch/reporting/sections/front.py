@@ -43,8 +43,8 @@ def section(results: AllResults) -> list[Block]:
     if findings := claims.check(results.current(Experiment), results.claims):
         counts = Counter(verdict for _, verdict, _ in claims.decided(findings))
         summary = (
-            f"of {len(findings)} tests of the papers' claims {counts['better']} end as claimed, "
-            f"{counts['worse']} the other way, and {counts['not decided']} are not decided."
+            f"{len(findings)} tests of the papers' claims. As claimed: {counts['better']}, the "
+            f"other way: {counts['worse']}, not decided: {counts['not decided']}."
         )
         href = page_address(dataset, "Experiments", "claims")
         paragraphs.append([Cell("Claims", href=href), Cell(f": {summary}")])

@@ -225,10 +225,10 @@ def hardest(results: AllResults) -> list[Block]:
     images, captions = [one.images for one in samples], [one.captions for one in samples]
     every: list[Sequence[Query]] = [*images, *captions]
     added = any(query.rank for queries in every for query in queries)
-    compared = "random queries" + (" and each model's hardest of the whole split" if added else "")
+    sampled = "random queries" + (" and each model's hardest of the whole split" if added else "")
     note = (
         "The rank of the first caption or image of the query's own pair. Queries are ordered by "
-        f"the mean rank of all runs. Compared are the sampled queries below: {compared}."
+        f"the mean rank of all runs. The table compares the sampled queries below: {sampled}."
     )
     if is_own_data(runs):
         note += " Look for wrong or vague captions, for the same photo twice, and for answers that "
