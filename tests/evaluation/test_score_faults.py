@@ -221,6 +221,7 @@ def test_a_packed_array_of_another_shape_is_not_unpacked(files):
         (f"image_id,caption_id,labels\na,1,{'1' * 23}\n", "not a table .*: .*too large"),
         ("image_id,caption_id\na,1\nb, \n", "1 cells of the column caption_id are empty"),
         ("", "not a table of image_id, caption_id"),
+        ('image_id,caption_id\na,"1\nb,2\n', r"not a table .* unexpected end .* Close each quote"),
         (b"image_id,caption_id\na,1\ncaf\xe9,2\n", r"/t\.csv:3: byte 0xe9 .* iconv -f CP1252"),
     ],
 )

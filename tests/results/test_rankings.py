@@ -27,6 +27,9 @@ def test_ranks_are_exact_and_a_table_of_another_evaluation_or_a_damaged_one_is_n
     assert set(positive_ranks(None).values()) == {None}
     assert positive_ranks(tmp_path, r1=33.25)["t2i"] is not None  # rounded
     assert positive_ranks(tmp_path, r1=30.0)["t2i"] is None
-    path.write_bytes(path.read_bytes()[:100])
+    whole = path.read_bytes()
+    write_ranked(path, [], np.zeros(0), scores[:0], scores[:0], None)
+    assert positive_ranks(tmp_path)["t2i"] is None
+    path.write_bytes(whole[:100])
     with pytest.raises(DataError, match=r"t2i\.parquet: not a table[^\n]*$"):
         positive_ranks(tmp_path)

@@ -127,7 +127,7 @@ def _positive_ranks(path: Path, metrics: Ranks) -> dict[str, int] | None:
     ranks = dict(zip(table.ids.to_pylist(), table.ranks.tolist(), strict=True))
     recalls = {1: metrics.r1, 5: metrics.r5, 10: metrics.r10}
     agree = (abs(recall_at(ranks, k) - recall) <= _TOLERANCE for k, recall in recalls.items())
-    return ranks if all(agree) else None
+    return ranks if ranks and all(agree) else None
 
 
 def recall_at(ranks: Mapping[str, int], k: int) -> float:

@@ -1,5 +1,6 @@
 """Small tables with named columns in CSV files: those of other programs, and those for people."""
 
+import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -38,7 +39,7 @@ def read_csv(
 
     Raises:
         ValueError: a needed column is missing, and the message names the columns of the file; or a
-            cell of a needed column is empty.
+            cell of a needed column is empty; or a quote is not closed.
         DataError: the text is not UTF-8; the message names the line.
         OSError, pa.ArrowException: the file cannot be read as a table.
     """
@@ -75,11 +76,30 @@ def read_csv(
         for _ in numbered_lines(path):  # refuses a text that is not UTF-8, with the line
             pass
         raise
+    check_quotes(path, len(table), delimiter)
     columns = {name: pc.utf8_trim_whitespace(table[name]) for name in wanted}
     for name in needed:
         if empty := pc.sum(pc.equal(columns[name], "")).as_py():
             raise ValueError(f"{empty:,} cells of the column {name} are empty")
     return table.select(wanted) if keep else pa.table(columns)
+
+
+def check_quotes(path: Path, rows: int, delimiter: str = ",") -> None:
+    """Refuse a quote that is not closed in a table that Arrow has read as so many `rows`: Arrow
+    takes the rest of the file for one cell, without a word.
+
+    Raises:
+        ValueError: there is such a quote.
+        DataError: the text is not UTF-8; the message names the line.
+    """
+    if rows + 1 >= sum(1 for _ in numbered_lines(path)):  # the first line has the names
+        return
+    lines = (f"{text}\n" for _, text in numbered_lines(path))
+    try:
+        for _ in csv.reader(lines, delimiter=delimiter, strict=True):
+            pass
+    except csv.Error as error:
+        raise ValueError(f"{error}. Close each quote") from None
 
 
 def csv_bytes(columns: pa.Table | Mapping[str, Sequence[object]]) -> bytes:

@@ -72,6 +72,7 @@ def test_paths_of_numbers_stay_texts(tmp_path, capsys):
         (b"path,a,a\na.jpg,1,2", ""),
         (b"path\na.jpg\na.jpg", ""),
         (b"path\nx", ""),
+        (b'path,note\na.jpg,"two\nlines"\nb.jpg,"open\n', ".*Close each quote"),
         (b"path;year\na.jpg;1\n", ".*the columns are path;year"),
         (b"path,place\na.jpg,x\nb.jpg,caf\xe9\n", "3: byte 0xe9 .*iconv"),
         (None, ".*no such file"),

@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from manymatch.search.index.stored import OWN
+from manymatch.util.csv_table import check_quotes
 from manymatch.util.errors import DataError, first_line, nearest, printable
 from manymatch.util.parquet_file import check_cells
 from manymatch.util.progress import say
@@ -272,6 +273,7 @@ def read_facts(file: Path, taken: Iterable[str]) -> pa.Table:
                 for _ in numbered_lines(file):  # Arrow keeps a text that is not UTF-8 as bytes
                     pass
                 table = pyarrow.csv.read_csv(name, convert_options=_PATHS_AS_TEXT)
+                check_quotes(file, len(table))
             else:
                 table = pq.read_table(name)
             check_cells(table, file)
