@@ -18,17 +18,23 @@ from manymatch.training.warm_start import find_source
 from manymatch.util.errors import DataError, ManyMatchError
 
 
-def test_a_caption_is_the_maximum_over_its_known_words():
+def test_a_caption_is_the_maximum_over_its_known_words_and_zeros():
+    """As HowTo100M's code, which fills each caption with zeros to 20 words."""
     torch.manual_seed(0)
-    table = WordTable(6, 3)
-    table.weight.data[[0, 1, 4]] = 0.0
+    table = WordTable(6, 3, padding_idx=0)
+    table.weight.data[[1, 4]] = 0.0
     encoder = WordMaximum(table, 5)
-    words = torch.tensor([[2, 4, 3, 0], [4, 1, 4, 4], [5, 0, 0, 0]])
-    result = encoder(words, words > 0)
-    layer = [encoder.linear(table.weight[word]).relu() for word in range(6)]
-    torch.testing.assert_close(result[0], torch.maximum(layer[2], layer[3]))
-    torch.testing.assert_close(result[1], encoder.linear.bias.relu(), msg="none is known")
-    torch.testing.assert_close(result[2], layer[5])
+    captions = [[2, 4, 3], [4, 1, 4, 4], [5], [2, 3, 5, 2]]
+    words = torch.tensor([caption + [0] * (4 - len(caption)) for caption in captions])
+    for caption, encoded in zip(captions, encoder(words), strict=True):
+        filled = torch.zeros(20, 3)
+        filled[: len(caption)] = table.weight[caption]
+        expected = encoder.linear(filled).relu().amax(0)
+        torch.testing.assert_close(encoded, expected)
+        torch.testing.assert_close(encoder(torch.tensor([caption]))[0], expected)
+    bias = encoder.linear.bias.relu()
+    torch.testing.assert_close(encoder(words[1:2])[0], bias, msg="none is known")
+    assert not torch.equal(encoder.linear(table.weight[5]).relu(), encoder(words[2:3])[0])
 
 
 def naive(unit, row):

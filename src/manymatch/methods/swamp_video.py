@@ -4,9 +4,10 @@ Kim, SwAMP: Swapped Assignment of Multi-Modal Pairs for Cross-Modal Retrieval, A
 model and contrastive loss for this task are those of HowTo100M (Miech et al., ICCV 2019).
 
 The features of a clip are one vector of 4,096 numbers. The features of a caption are the maximum
-over its words of `relu(linear(vector))`, with vectors of word2vec that are not trained. A gated
-embedding unit turns either into the embedding. Scores are cosines. The contrastive loss compares
-every pair with all other pairs of the batch. The second loss is SwAMP's, as in `swamp.py`.
+over its words, and a vector of zeros, of `relu(linear(vector))`. The vectors of the words are those
+of word2vec and are not trained. A gated embedding unit turns either into the embedding. Scores are
+cosines. The contrastive loss compares every pair with all other pairs of the batch. The second loss
+is SwAMP's, as in `swamp.py`.
 """
 
 from collections.abc import Iterable
@@ -14,6 +15,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from manymatch.batch.batch import Batch
 from manymatch.batch.vocabulary import Vocabulary
@@ -90,7 +92,7 @@ class SwAMPVideo(Method):
         return Embeddings(self.image_unit(clips)[:, None])
 
     def encode_texts(self, batch: Batch) -> Embeddings:
-        return Embeddings(self.text_unit(self.text(batch.words, batch.word_mask))[:, None])
+        return Embeddings(self.text_unit(self.text(batch.words))[:, None])
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
         settings, scores = self.settings, self.score(images, texts)
@@ -103,23 +105,21 @@ class SwAMPVideo(Method):
 
 
 class WordMaximum(nn.Module):
-    """`max over words of relu(linear(vector))`; words whose vector is zero are ignored.
+    """`max of relu(linear(vector))` over a caption's words and a vector of zeros.
 
-    A caption that contains only unknown words is encoded as `relu(bias)`, as in the released code.
+    The released code fills captions with zeros to 20 words, so `relu(bias)` counts in the maximum
+    of all but longer captions. Unknown words and padding are zeros too, and change nothing.
     """
 
     def __init__(self, words: WordTable, size: int) -> None:
         super().__init__()
         self.words = words
         self.linear = nn.Linear(words.embedding_dim, size)
-        self.pool = MaxPooling()
 
-    def forward(self, words: Tensor, mask: Tensor) -> Tensor:
-        """`words (m, L)` ids, `mask (m, L)` -> `(m, D)`."""
-        vectors = self.words(words)
-        known = mask & vectors.any(2)
-        known[:, 0] |= ~known.any(1)
-        return self.pool(self.linear(vectors).relu(), known)[:, 0]
+    def forward(self, words: Tensor) -> Tensor:
+        """`words (m, L)` ids, 0 = padding -> `(m, D)`."""
+        vectors = pad(self.words(words), (0, 0, 0, 1))
+        return self.linear(vectors).amax(1).relu()
 
 
 class GatedEmbedding(nn.Module):
