@@ -126,7 +126,10 @@ def test_the_command_writes_a_preset_and_its_extraction(root, tmp_path, monkeypa
         read_preset(tmp_path / f"presets/coco/pcmepp_{name}.yaml")
         for name in ("clip-vit-base-patch16", "clip_b16")
     )
-    assert made.model_copy(update={"features": "pixels_clip_b16"}) == committed
+    *groups, of_scales = committed.training.parameter_groups  # the paper's rates, by hand
+    training = committed.training.model_copy(update={"parameter_groups": tuple(groups)})
+    same = {"features": made.features, "training": training}
+    assert made == committed.model_copy(update=same) and of_scales.match == "^(scale|shift)"
     params = yaml.safe_load((tmp_path / "params.yaml").read_text())
     params["extraction"]["pixels-vit-base-224"] = {"kind": "pixels256", "batch_size": 3}
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))

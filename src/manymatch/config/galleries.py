@@ -8,14 +8,14 @@ IMAGES: dict[str, dict[str, int]] = {
     "coco": {"train": 113_287, TEST: 5_000},
     "flickr30k": {"train": 29_000, TEST: 1_000},
     "flickr8k": {"train": 6_000, TEST: 1_000},
-    "cub": {TEST: 1_764 + 2_967},
+    "cub": {TEST: 1_754 + 2_967},
     "youcook2": {TEST: 3_350},
     "msrvtt": {TEST: 1_000},
     "lsmdc": {TEST: 1_000},
 }
-"""Number of images by data set and split. CUB's test split has 1,764 images of training classes and
-all 2,967 images of the other 50 classes. Training splits that differ between papers are left
-out."""
+"""Number of images by data set and split. CUB's test split has 1,754 images of training classes and
+all 2,967 images of the other 50 classes: PCME's list has 1,764 names, ten of which are of these 50
+classes. Training splits that differ between papers are left out."""
 
 TRAINING_CAPTIONS = {"coco": 566_747, "flickr30k": 145_000, "flickr8k": 30_000}
 """Number of captions of the training split by data set, in Karpathy's splits; COCO's with
