@@ -138,6 +138,7 @@ def test_every_line_of_the_readme_works_in_a_clean_copy(root, clean, photos, mon
     fresh = last.rename(photos.parent / "fresh.jpg")
     shutil.copy(kept[0], kept[2])
 
+    run("make setup")
     (temporary := photos.parent / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
     for demo in (lines.take("manymatch demo"), lines.take("manymatch demo photos/")):
@@ -148,6 +149,8 @@ def test_every_line_of_the_readme_works_in_a_clean_copy(root, clean, photos, mon
     monkeypatch.delenv("TMPDIR")
     assert "50 items" in run("manymatch index photos/ --model flickr8k-vsepp")
     assert run("manymatch search photos.index").count(".jpg") == 5
+    with served(clean, lines.take("manymatch serve photos.index")) as client:
+        assert client.get("/search", params={"q": "a red dog"}).json()["results"]
 
     program = [lines.take(words) for words in ("import ", "model = ", "images = ", "texts = ")]
     for name, colour in (("a.jpg", "red"), ("b.png", "blue")):

@@ -266,8 +266,8 @@ class _Watched:
 @contextlib.contextmanager
 def loading(command: str) -> Iterator[None]:
     """Say after ten seconds, then at most every minute, that `command` loads its libraries and
-    inputs, until the command itself prints something on standard error. Meanwhile garbage is
-    searched seldom."""
+    inputs, until the command itself prints something on standard error or begins a step. Meanwhile
+    garbage is searched seldom."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(working(f"{command}: loading libraries and inputs"))
         stack.callback(gc.set_threshold, *gc.get_threshold())

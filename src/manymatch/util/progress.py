@@ -54,6 +54,7 @@ def working(description: str, state: Callable[[], str] = str) -> Iterator[None]:
     on, and what `state` tells of the step. While a thread is in a step inside another one, only the
     inner step is named."""
     ended, lines, steps = threading.Event(), Lines(description), _here.steps
+    sys.stderr.write("")  # a command that watches this stream has ended its loading
     steps.append(lines)
 
     def report() -> None:
