@@ -17,7 +17,7 @@ IMAGES: dict[str, dict[str, int]] = {
 all 2,967 images of the other 50 classes: PCME's list has 1,764 names, ten of which are of these 50
 classes. Training splits that differ between papers are left out."""
 
-TRAINING_CAPTIONS = {"coco": 566_747, "flickr30k": 145_000, "flickr8k": 30_000}
+TRAINING_CAPTIONS = {"coco": 566_435, "flickr30k": 145_000, "flickr8k": 30_000}
 """Number of captions of the training split by data set, in Karpathy's splits; COCO's with
 `restval`."""
 
