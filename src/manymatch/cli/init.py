@@ -207,10 +207,11 @@ def _say_what_next(
     data = sum(a * b for a, b in zip(counts, _SECONDS.values(), strict=False)) / cores
     model = sizes["train"] * epochs(sizes["train"]) * _SECONDS["an epoch of a model"] / cores
     trained, others = params.presets, [one for one in presets if one not in params.presets]
+    # A comparison has made features, scene graphs and shards.
+    before = "" if best else f"features, scene graphs and shards take about {_time(data)}, and "
     say(
-        f"{name}: features, scene graphs and shards take about {_time(data)} on these {cores} "
-        f"cores, and the training of {', '.join(trained)} takes about "
-        f"{_time(model * len(trained))}"
+        f"{name}: {before}the training of {', '.join(trained)} takes about "
+        f"{_time(model * len(trained))} on these {cores} cores"
     )
     if others:
         say(
