@@ -88,8 +88,8 @@ def plan(dataset: DatasetName, preset: PresetName) -> None:
     columns = [*(Column(name, numeric=False) for name in names), *numbers]
     if rows:
         show([Table(f"{title} as published", columns, rows).filled_columns()])
-    names = f"datasets: [{dataset}], presets: [{preset}] and features: [{settings.features}]"
-    typer.echo(f"\ndvc repro evaluate@{dataset}-{preset}   # with {names} in params.yaml")
+    lists = f"datasets: [{dataset}], presets: [{preset}] and features: [{settings.features}]"
+    typer.echo(f"\ndvc repro evaluate@{dataset}-{preset}   # with {lists} in params.yaml")
 
 
 def _hours(dataset: str, preset: Preset, kind: str, end: str) -> str:
