@@ -67,7 +67,7 @@ def finish_all(
     workers = min(jobs or len(gpus) or cores, len(items))
     known = [seconds for seconds in expected if seconds]
     minutes = sum(known) / max(1, len(known)) * len(items) / workers / 60
-    about = f", about {minutes:.0f} min by earlier runs" if known else ""
+    about = f", about {max(1, minutes):.0f} min by earlier runs" if known else ""
     say(
         f"{what}: {workers} at a time{about}; the messages of the runs are in "
         f"{logs / '*' / 'log.txt'}"
@@ -85,7 +85,7 @@ def finish_all(
         left = len(items) - done
         minutes = (time.monotonic() - started) / done * left / 60
         if shown := text(outcome):
-            rest = f"{left} left, about {minutes:.0f} min" if left else "the last"
+            rest = f"{left} left, about {max(1, minutes):.0f} min" if left else "the last"
             say(f"{item.label}: {shown}; {rest}")
     if failed:
         raise ManyMatchError(
