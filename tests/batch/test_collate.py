@@ -92,6 +92,13 @@ def test_phrases_are_held_once_and_rows_point_right():
     assert graphs.relation_object.tolist() == [1, 3]
 
 
+def test_objects_before_drops_are_told_by_caption():
+    assert collate_graphs([LONE, PAIR]).undropped is None
+    said = collate_graphs([LONE._replace(undropped=PAIR), PAIR._replace(undropped=PAIR)]).undropped
+    assert said.caption.tolist() == [0, 0, 1, 1] and said.names.tolist() == [55, 77] * 2
+    assert said.attributes.tolist() == collate_graphs([PAIR, PAIR]).object_attributes.tolist()
+
+
 def test_edges_of_graph_attention_are_there_once_and_lead_elsewhere():
     relations = [(1, (4,), 0), (1, (3,), 0), (0, (4,), 1), (1, (2,), 1), (1, (4,), 2)]
     graph = NumberedGraph([(5,), (6,), (7,)], [55, 66, 77], [(2, (8,), 88)], relations)

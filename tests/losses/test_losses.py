@@ -161,6 +161,12 @@ def test_entity_positives_equal_the_naive_loop():
     sets = [[int(a) for a in row if a] for row in attributes]
     expected = naive_positives(image.tolist(), names.tolist(), sets, 5)
     assert entity_positives(image, names, attributes, 5).tolist() == expected
+    asked = [2, 7, 40]  # entities of captions after drops, of images that have more
+    fewer = attributes[asked].index_fill(1, torch.tensor([1]), 0)
+    held = [*sets, *[[int(a) for a in row if a] for row in fewer]]
+    among = naive_positives(image.tolist() + [-1] * 3, [*names.tolist(), *names[asked]], held, 5)
+    result = entity_positives(image, names, attributes, 5, (names[asked], fewer))
+    assert result.tolist() == [row[-3:] for row in among]
 
 
 def pairs(x):

@@ -6,6 +6,7 @@ import pytest
 import torch
 from small_methods import encode
 
+from manymatch.batch.batch import Concepts
 from manymatch.losses.contrastive import info_nce
 from manymatch.losses.triplets import triplet
 from manymatch.util.errors import DataError
@@ -22,10 +23,14 @@ def naive_cora(method, images, texts, image_index):
     true = torch.zeros(z.shape, dtype=torch.bool)
     for j, i in enumerate(image_index):
         true[i, j] = True
+    known = "entity" if texts.known_caption is None else "known"
+    said_in, said_names, said = (
+        getattr(texts, f"{known}_{part}").tolist() for part in ("caption", "names", "attributes")
+    )
     for k in range(len(e)):
-        for other in range(len(e)):
-            if names[k] == names[other] and held[k] <= held[other]:
-                true[image[other], len(t) + k] = True
+        for caption_of_other, name, others in zip(said_in, said_names, said, strict=True):
+            if names[k] == name and held[k] <= {*others}:
+                true[int(image_index[caption_of_other]), len(t) + k] = True
 
     def anchored(logits, positive):
         rows = []
@@ -53,6 +58,31 @@ def test_cora_weighs_its_three_losses(build, make_batch):
         assert set(result) == set(weights)
         for name, weight in weights.items():
             torch.testing.assert_close(result[name], warm_up * weight * expected[name])
+
+
+def test_a_dropped_object_is_still_true_of_its_image(build, make_batch):
+    """Images 0 and 1 lose objects and attributes that captions of the others still have."""
+    method, batch = build("cora", {"temperature": 0.5}), make_batch(range(5))
+    graphs = batch.graphs
+    lost = batch.image_index[graphs.object_caption] < 2
+    fewer = replace(
+        graphs,
+        object_names=graphs.object_names.masked_fill(lost, 7),
+        object_attributes=graphs.object_attributes.masked_fill(lost[:, None], 0),
+    )
+    said = Concepts(  # each object as it was and under its new name
+        graphs.object_caption.repeat_interleave(2),
+        torch.stack([graphs.object_names, fewer.object_names], 1).flatten(),
+        graphs.object_attributes.repeat_interleave(2, 0),
+    )
+    results = []
+    for undropped in (None, said):
+        batch = replace(batch, graphs=replace(fewer, undropped=undropped))
+        images, texts = encode(method, batch)
+        expected = 0.25 * naive_cora(method, images, texts, batch.image_index)["contrastive"]
+        results.append(method.loss(images, texts, batch)["contrastive"])
+        torch.testing.assert_close(results[-1], expected)
+    assert results[0] != results[1]
 
 
 def test_cora_can_add_info_nce_over_captions(build, make_batch):

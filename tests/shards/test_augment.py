@@ -102,6 +102,12 @@ def test_dropped_object_takes_its_attributes_and_relations_along():
     assert Counter(len(graph.objects) for graph in graphs).keys() == {1, 2, 3}
 
 
+@pytest.mark.parametrize("name", ["object_drop", "attribute_drop", "relation_drop"])
+def test_the_graph_before_the_drop_of_entities_is_kept(name):
+    (caption,) = augmented(1, phrase_word_mask=0.5, **{name: 0.9})
+    assert caption.graph.undropped == (None if name == "relation_drop" else GRAPH)
+
+
 def test_words_of_phrases_are_masked_or_deleted_and_one_is_left():
     captions = augmented(4000, phrase_word_mask=0.1, phrase_word_delete=0.3)
     pairs = [caption.graph.objects[1] for caption in captions]

@@ -30,6 +30,15 @@ class Edges(OnDevice):
 
 
 @dataclass(frozen=True)
+class Concepts(OnDevice):
+    """The objects of captions as names with attributes, one caption after another."""
+
+    caption: Tensor  # (V,) int64 row of the caption, ascending
+    names: Tensor  # (V,) int64: `name_id` of the lemmatised name
+    attributes: Tensor  # (V, MAX_ATTRIBUTES) int64: `name_id` of its attributes, else 0
+
+
+@dataclass(frozen=True)
 class Graphs(OnDevice):
     """The scene graphs of all captions of a batch: their nodes and edges, one after another.
 
@@ -51,6 +60,7 @@ class Graphs(OnDevice):
     relation_subject: Tensor  # (E,) int64 row of the object
     relation_object: Tensor  # (E,) int64 row of the object
     edges: Edges
+    undropped: Concepts | None = None  # of the graphs before any objects or attributes were dropped
 
 
 @dataclass(frozen=True)

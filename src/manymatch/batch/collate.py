@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import get_worker_info
 
-from manymatch.batch.batch import Batch, Edges, Graphs
+from manymatch.batch.batch import Batch, Concepts, Edges, Graphs
 from manymatch.batch.numbering import NumberedCaption, NumberedGraph, Phrase
 from manymatch.batch.padding import PaddedRows, padded_rows, padded_sequences, sequences
 from manymatch.batch.scene_graph import MAX_ATTRIBUTES
@@ -153,6 +153,27 @@ def collate_graphs(graphs: Sequence[NumberedGraph]) -> Graphs:
         relation_subject=relation_subject,
         relation_object=relation_object,
         edges=_edges(object_caption, attribute_object, relation_subject, relation_object),
+        undropped=_undropped(graphs),
+    )
+
+
+def _undropped(graphs: Sequence[NumberedGraph]) -> Concepts | None:
+    """The objects of the graphs before any were dropped; None if none could be."""
+    whole = [graph.undropped for graph in graphs if graph.undropped is not None]
+    if not whole:
+        return None
+    counts = _numbers([len(graph.objects) for graph in whole])
+    first = (counts.cumsum(0) - counts).tolist()
+    attributes = [
+        (start + described, name)
+        for start, graph in zip(first, whole, strict=True)
+        for described, _, name in graph.attributes
+    ]
+    owner, names = _numbers(attributes).reshape(-1, 2).unbind(1)
+    return Concepts(
+        caption=torch.repeat_interleave(counts),
+        names=_numbers([name for graph in whole for name in graph.names]),
+        attributes=_table(names, owner, int(counts.sum())),
     )
 
 

@@ -26,13 +26,15 @@ class NumberedGraph(NamedTuple):
     """A scene graph in numbers.
 
     `attributes` are (object, phrase, name id) in the order of the objects; `relations` are
-    (subject, phrase, object). Objects are numbered within the caption.
+    (subject, phrase, object). Objects are numbered within the caption. `undropped` is the graph
+    before objects or attributes were dropped, if any could be.
     """
 
     objects: list[Phrase]
     names: list[int]
     attributes: list[tuple[int, Phrase, int]]
     relations: list[tuple[int, Phrase, int]]
+    undropped: "NumberedGraph | None" = None
 
 
 class NumberedCaption(NamedTuple):

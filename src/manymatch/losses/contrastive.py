@@ -147,7 +147,13 @@ def _anchored(logits: Tensor, positive: Tensor, passed: Tensor) -> Tensor:
     return mean(terms.sum(1) / positive.sum(1).clamp(min=1))
 
 
-def entity_positives(image: Tensor, names: Tensor, attributes: Tensor, n_images: int) -> Tensor:
+def entity_positives(
+    image: Tensor,
+    names: Tensor,
+    attributes: Tensor,
+    n_images: int,
+    asked: tuple[Tensor, Tensor] | None = None,
+) -> Tensor:
     """The entities that are positives of each image, by the captions of the batch.
 
     An entity is a positive of an image that has an entity of the same name with at least the same
@@ -158,14 +164,17 @@ def entity_positives(image: Tensor, names: Tensor, attributes: Tensor, n_images:
         names: `(V,)` ids, equal for equal names.
         attributes: `(V, A)` ids, 0 where an entity has no more attributes.
         n_images: number of images.
+        asked: names `(W,)` and attributes `(W, A)` of the entities that may be positives, if these
+            are not those of the images.
 
     Returns:
-        `(n_images, V)` bool; every entity is a positive of its own image.
+        `(n_images, V)` or `(n_images, W)` bool; every entity is a positive of its own image.
     """
     keys = _keys(names, attributes)
-    whole = keys[:, -1].sort().values
+    entities = (keys if asked is None else _keys(*asked))[:, -1].contiguous()
+    whole = entities.sort().values
+    own = torch.searchsorted(whole, entities)  # equal names and attributes share a column
     column = torch.searchsorted(whole, keys).clamp(max=len(whole) - 1)
-    own = column[:, -1]  # entities with equal names and attributes share a column
     # Keys that no entity has are collected in an extra last column.
     column = column.masked_fill(whole[column] != keys, len(whole))
     present = image.new_zeros(n_images, len(whole) + 1, dtype=torch.bool)

@@ -14,6 +14,7 @@ higher than each of its own entities.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
@@ -33,6 +34,7 @@ from manymatch.losses.contrastive import (
     positive_scores,
 )
 from manymatch.losses.triplets import specificity, triplet
+from manymatch.methods.shared.embeddings import flat
 from manymatch.methods.shared.matching import check_weights, weighted
 from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.methods.shared.products import ProductForm, ProductQuery, largest_product
@@ -108,6 +110,16 @@ class CORASettings(GraphSettings, PixelNetworks):
         return self
 
 
+@dataclass(frozen=True)
+class CaptionEmbeddings(Embeddings):
+    """`known_names (W,)` and `known_attributes (W, A)`, as those of entities: what the captions say
+    of their images before objects and attributes are dropped; None without drops."""
+
+    known_caption: Tensor | None = field(default=None, metadata=flat("known_caption"))
+    known_names: Tensor | None = field(default=None, metadata=flat("known_caption"))
+    known_attributes: Tensor | None = field(default=None, metadata=flat("known_caption"))
+
+
 class CORA(Method):
     """Scene graphs of captions against regions of images."""
 
@@ -160,12 +172,15 @@ class CORA(Method):
             )
         encoded = self.graph(graphs)
         nodes = scattered(encoded.nodes, encoded.padding)
-        return Embeddings(
+        said = graphs.undropped
+        known = {} if said is None else {f"known_{name}": part for name, part in vars(said).items()}
+        return CaptionEmbeddings(
             vectors=self._normalised(self.pool_objects(nodes, encoded.padding)),
             entities=self._normalised(encoded.entities),
             entity_caption=graphs.object_caption,
             entity_names=graphs.object_names,
             entity_attributes=graphs.object_attributes,
+            **known,
         )
 
     def products(self, side: str, beta: float | None = None) -> ProductForm | None:
@@ -182,8 +197,15 @@ class CORA(Method):
         concepts = torch.cat([texts.vectors, entities["entities"][:, None]])
         all_scores = cosine(images.vectors, concepts)
         scores, entity_scores = all_scores.split([len(image_index), len(caption)], 1)
+        asked = entities["entity_names"], entities["entity_attributes"]
+        # A dropped object is still in the image: the captions as they were say what is true of it.
+        known = "known" if "known_caption" in entities else "entity"
         positive_entities = entity_positives(
-            entity_image, entities["entity_names"], entities["entity_attributes"], len(images)
+            image_index[entities[f"{known}_caption"]],
+            entities[f"{known}_names"],
+            entities[f"{known}_attributes"],
+            len(images),
+            asked,
         )
         # An entity of a caption that is true of an image is true of the image, too.
         concepts_left_out = (

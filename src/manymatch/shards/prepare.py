@@ -91,6 +91,7 @@ class CaptionAugmenter:
     def __init__(self, settings: Augmentation, vocabulary: AnyVocabulary) -> None:
         self._settings = settings
         self._changes_captions = settings.changes_captions
+        self._drops_entities = bool(settings.object_drop or settings.attribute_drop)
         self._mask = () if vocabulary.MASK is None else (vocabulary.MASK,)
         self._ordinary, self._unknown = vocabulary.ordinary or self._mask, vocabulary.UNK
 
@@ -104,6 +105,7 @@ class CaptionAugmenter:
             graph.names,
             _drop(graph.attributes, self._settings.attribute_drop, rng),
             _drop(graph.relations, self._settings.relation_drop, rng),
+            caption.graph if self._drops_entities else None,
         )
         return NumberedCaption(caption.id, words, self._augment_phrases(graph, rng))
 
@@ -155,6 +157,7 @@ class CaptionAugmenter:
                 (row, self._augment_phrase(phrase, rng), other)
                 for row, phrase, other in graph.relations
             ],
+            undropped=graph.undropped,
         )
 
     def _augment_phrase(self, phrase: Phrase, rng: Random) -> Phrase:
