@@ -58,9 +58,9 @@ def test_the_pairs_are_those_of_the_generator(tmp_path):
     ]
     known = TruePairs(table, images)
     batch = known.numbered(Names(images, [row["caption_id"] for row in captions]))
-    found = known.among(*known.rows([batch]))
-    assert found.numel() == 18_000 and found.sum() > 100
-    assert found.tolist() == expected
+    is_true = known.among(*known.rows([batch]))
+    assert is_true.numel() == 18_000 and is_true.sum() > 100
+    assert is_true.tolist() == expected
 
 
 @pytest.fixture

@@ -144,8 +144,8 @@ def _reserve(unfinished: Path, size: int, most: int) -> None:
             for path in sorted(others, key=_last_use):
                 if excess > 0:
                     with contextlib.suppress(Timeout), contextlib.ExitStack() as stack:
-                        # Another reader fetches or opens the shard whose lock it holds. The
-                        # caller holds its own lock.
+                        # A reader holds the lock of the shard that the reader fetches or opens.
+                        # The caller holds its own lock.
                         if path.name[:2] != unfinished.name[:2]:
                             stack.enter_context(_lock(path.name[:2]).acquire(blocking=False))
                         path.unlink(missing_ok=True)

@@ -177,8 +177,8 @@ def test_codes_tell_items_apart(small_model, size, spread):
     gallery = Embeddings(normalize(vectors, dim=2))
     codes = codes_of(model, gallery)
     assert codes.sizes.size == min(size, 256)
-    found = compare(Scanner(model, gallery, codes), gallery, queries, model, 5)
-    assert max(hits.reranked for hits in found) < 150
+    answers = compare(Scanner(model, gallery, codes), gallery, queries, model, 5)
+    assert max(hits.reranked for hits in answers) < 150
 
 
 def test_faults_are_errors_of_one_line(small_model, tmp_path):
