@@ -49,19 +49,24 @@ def test_drop_last_keeps_an_only_batch():
 
 
 @pytest.mark.parametrize(
-    ("sizes", "whole"), [((3, 3, 3), 2), ((9, 2, 2, 2, 1), 3), ((5, 5), 2), ((2, 2, 2), 4)]
+    ("sizes", "whole"),
+    [((3, 3, 3), 2), ((9, 2, 2, 2, 1), 3), ((5, 5), 2), ((9, 1), 2), ((2, 2, 2), 4)],
 )
 def test_groups_of_one_image_a_class(sizes, whole):
-    """As many groups as there can be: no class is in more of them than it has images."""
+    """No image comes again before all images of its class, and no class but those that are
+    smaller than the number of groups."""
     classes = np.repeat(np.arange(len(sizes)), sizes)
-    most = max(g for g in range(20) if sum(min(size, g) for size in sizes) >= g * whole)
+    count = sum(sizes) // whole if len(sizes) >= whole else 0
     seen = set()
     for epoch in range(30):
         order = image_order(len(classes), 100, (0, epoch))
         groups = one_per_class(order, classes, whole).reshape(-1, whole)
-        assert len(groups) == most
+        assert len(groups) == count
         assert all(len(set(classes[group])) == whole for group in groups)
-        assert len(set(groups.flatten().tolist())) == groups.size
+        uses = np.bincount(groups.flatten(), minlength=len(classes))
+        for number, size in enumerate(sizes):
+            assert np.ptp(uses[classes == number]) <= 1
+            assert size < count or uses[classes == number].max(initial=0) <= 1
         seen |= set(groups.flatten().tolist())
-    everyone = set(range(len(classes))) if most else set()
+    everyone = set(range(len(classes))) if count else set()
     assert seen == everyone, "an image that is left out comes in another epoch"

@@ -1,6 +1,7 @@
 """The batches of a preset."""
 
 import contextlib
+import itertools
 import threading
 
 import pytest
@@ -44,6 +45,7 @@ def test_one_image_a_class_in_every_epoch(tiny, training_batches):
             read.append([batch.image_ids for (batch,) in result])
             assert len(read[-1]) == len(result) >= 5
         assert read[0] == read[1]
+        assert len({*itertools.chain(*read[0])}) < 6 * len(read[0]), "no class began again"
         assert all(len({class_of[name] for name in batch}) == 6 for batch in read[0])
 
 

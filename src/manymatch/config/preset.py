@@ -148,7 +148,8 @@ class Training(Strict):
     a part, and dropout draws other numbers. Each part is encoded twice.
     """
     one_per_class: bool = False
-    """Whether the images of a batch have different classes, of which each image has one (CUB)."""
+    """Whether the images of a batch have different classes, of which each image has one (CUB). A
+    class whose images are used up begins again."""
     optimizer: Optimizer = Optimizer()
     parameter_groups: tuple[ParameterGroup, ...] = ()
     schedule: Schedule = Schedule()

@@ -45,25 +45,28 @@ def image_order(images: int, buffer: int, shuffle: tuple[int, int] | None) -> np
 
 
 def one_per_class(order: np.ndarray, classes: np.ndarray, whole: int) -> np.ndarray:
-    """As many groups as possible of `whole` images from `whole` different classes, as positions,
-    one group after another.
+    """As many groups of `whole` images from `whole` different classes as `order` has images for, as
+    positions, one group after another. No group if there are fewer classes.
 
     Every group takes the next image in `order` from each of the classes with the most remaining
-    images. So the number of groups does not depend on `order`.
+    images. A class whose images are used up begins again, so that a small class ends no epoch.
 
     Args:
         order: (images,) positions.
         classes: (images,) class of every position.
     """
-    left: dict[int, deque[tuple[int, int]]] = {}
+    images: dict[int, deque[tuple[int, int]]] = {}
     for rank, position in enumerate(order.tolist()):
-        left.setdefault(int(classes[position]), deque()).append((rank, position))
+        images.setdefault(int(classes[position]), deque()).append((rank, position))
+    if len(images) < whole:
+        return order[:0]
+    left = {number: len(queue) for number, queue in images.items()}
     grouped: list[int] = []
-    while len(left) >= whole:
-        for number in heapq.nsmallest(whole, left, key=lambda it: (-len(left[it]), left[it][0])):
-            grouped.append(left[number].popleft()[1])
-            if not left[number]:
-                del left[number]
+    for _ in range(len(order) // whole):
+        for number in heapq.nsmallest(whole, left, key=lambda it: (-left[it], images[it][0])):
+            grouped.append(images[number][0][1])
+            images[number].rotate(-1)
+            left[number] -= 1
     return np.array(grouped, dtype=np.int64)
 
 

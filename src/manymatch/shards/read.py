@@ -4,6 +4,7 @@ The batches do not depend on the number of processes and workers that read.
 """
 
 import gc
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
@@ -202,9 +203,9 @@ class Batches(IterableDataset[Batch]):
             for rows in plan:
                 yield self._collate([self.held[row] for row in rows])
             return
-        positions = (position for rows in plan for position in rows.tolist())
+        left = Counter(position for rows in plan for position in rows.tolist())
         suffixes = {JSON, FEATURES, BOXES}
-        fetched = fetch(self.folder, self.split, self.shards, positions, suffixes)
+        fetched = fetch(self.folder, self.split, self.shards, left, suffixes)
         held: dict[int, RawSample] = {}  # the shuffle buffer
         for rows in plan:
             missing = set(rows.tolist()) - held.keys()
@@ -212,7 +213,10 @@ class Batches(IterableDataset[Batch]):
                 position, raw = next(fetched)
                 held[position] = raw
                 missing.discard(position)
-            yield self._collate([held.pop(position) for position in rows.tolist()])
+            left.subtract(rows.tolist())
+            yield self._collate(
+                [held[row] if left[row] else held.pop(row) for row in rows.tolist()]
+            )
 
     def _collate(self, samples: Iterable[RawSample]) -> Batch:
         items = []
