@@ -85,6 +85,11 @@ def test_experiments_side_by_side_leave_the_workspace_alone(workspace):
     rows = [[cell.plain for cell in row] for row in experiments_table().rows]
     assert rows[0] == ["workspace", "100.0", "-"] and rows[1][1:] == ["100.0", "-"]
     assert sorted(rows[2:]) == [["same", "200.0", "n 2"], ["same-2", "300.0", "n 3"]]
+    metrics = Path("reports/metrics/d/p.json")
+    for faulty in ("[1]", '{"rsum": "high"}'):
+        metrics.write_text(faulty)
+        assert [cell.plain for cell in experiments_table().rows[0]] == ["workspace", "-", "-"]
+    call("git", "checkout", metrics)
     assert len(call("git", "worktree", "list").splitlines()) == 1
     assert set(call("dvc", "exp", "list", "--name-only").split()) >= {"same", "same-2"}
     for name, text in (("same", "4\n"), ("same-2", "6\n")):

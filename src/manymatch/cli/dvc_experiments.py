@@ -60,7 +60,7 @@ def _settings(state: Any) -> dict[str, str]:
     settings: dict[str, str] = {}
     for path, file in (state.data.params if state.data else {}).items():
         place = "" if path == "params.yaml" else f"{_name(path)} "
-        flat = flat_settings(file.get("data") or {})
+        flat = flat_settings(_mapping(file))
         settings |= {f"{place}{key}": text for key, text in flat.items()}
     return settings
 
@@ -68,7 +68,14 @@ def _settings(state: Any) -> dict[str, str]:
 def _rsums(state: Any) -> dict[str, float | None]:
     """The rsum of each model of DVC's `ExpState` by DATASET/PRESET; None for a faulty file."""
     metrics = state.data.metrics if state.data else {}
-    return {_name(path): (file.get("data") or {}).get("rsum") for path, file in metrics.items()}
+    found = {_name(path): _mapping(file).get("rsum") for path, file in metrics.items()}
+    return {name: rsum if isinstance(rsum, int | float) else None for name, rsum in found.items()}
+
+
+def _mapping(file: Mapping[str, Any]) -> dict[str, Any]:
+    """What DVC read of a file; nothing where the file holds anything but a mapping."""
+    data = file.get("data")
+    return data if isinstance(data, dict) else {}
 
 
 def _name(path: str) -> str:
