@@ -17,8 +17,8 @@ from manymatch.util.errors import DataError, nearest
 _BLOCK = re.compile(r"(<!-- results (\S+) -->\n)(.*?)(<!-- /results -->)", re.DOTALL)
 _MARKER = re.compile(r"<!-- /?results\b")
 _PICTURE = re.compile(r"\(([\w./-]*images/results/([\w-]+/[\w-]+)\.svg)\)")
-_COLUMNS = 6
-"""The columns that a page shows; the report has all."""
+_COLUMNS = 5
+"""The columns of an experiment's table that a page shows; the report has all."""
 
 
 def update_pages(pages: Sequence[Path], reports: Path) -> None:
@@ -55,13 +55,15 @@ def _filled(page: str, named: Mapping[str, Experiment]) -> str:
     below the first table alone."""
     explained: set[str] = set()
 
-    def shown(match: re.Match[str]) -> str:
+    def filled(match: re.Match[str]) -> str:
         experiment = named[match[2]]
-        markdown = false_negatives.markdown(experiment) or experiments.to_markdown(experiment)
+        both = false_negatives.markdown(experiment)
+        markdown = both or experiments.to_markdown(experiment)
         text, *_ = markdown.strip().partition("\n\n*published*")
         head, table, *notes = text.split("\n\n")
-        rows = (line.strip("| ").split(" | ")[:_COLUMNS] for line in table.splitlines())
-        lines = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+        rows = (line.strip("| ").split(" | ") for line in table.splitlines())
+        shown = None if both else _COLUMNS
+        lines = "\n".join(f"| {' | '.join(row[:shown])} |" for row in rows)
         # The sentence that explains a column goes with the column.
         kept = [
             ". ".join(
@@ -75,7 +77,7 @@ def _filled(page: str, named: Mapping[str, Experiment]) -> str:
         explained.update(new)
         return f"{match[1]}\n" + "\n\n".join([head, lines, *new]) + f"\n\n{match[4]}"
 
-    return _BLOCK.sub(shown, page)
+    return _BLOCK.sub(filled, page)
 
 
 def svg(experiment: Experiment) -> str:

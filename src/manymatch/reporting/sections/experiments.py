@@ -68,11 +68,11 @@ _OF_SETS = "Log variance", "Winning elements", "rsum, "
 """How the columns begin that only methods of sets have; these stand in a table of their own."""
 
 COLUMNS_MEANING = (
-    "R@1, mAP@R and R-P are in percent; rsum is the sum of R@1, R@5 and R@10 of both directions. "
-    "Pairs of numbers: image → text / text → image. Log variance (log circular variance of the "
-    "elements of a set; below -4 a set has collapsed) and winning elements: images / captions. "
-    "Best mean of a column in bold. The 95% interval is that of the mean rsum, over seeds and, "
-    "where the file of results holds the hits of each query, over images."
+    "Recalls and precisions are in percent; rsum is the sum of R@1, R@5 and R@10 of both "
+    "directions. Pairs of numbers: image → text / text → image. Log variance (log circular "
+    "variance of the elements of a set; below -4 a set has collapsed) and winning elements: "
+    "images / captions. Best mean of a column in bold. The 95% interval is that of the mean rsum, "
+    "over seeds and, where the file of results holds the hits of each query, over images."
 )
 
 
