@@ -191,3 +191,18 @@ def test_faulty_judgments_are_one_line(tmp_path):
         with pytest.raises(DataError, match=r"relevance\.parquet: .*stage 'captions'") as fault:
             read_judgments(path, ["a"], ["a0"], torch.tensor([0]))
         assert "\n" not in str(fault.value)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("a,b0,1\na,b0,false\n", "a and b0 are judged true in one row and false in another"),
+        ("a,b0,true\nb,a0,yes\n", "row 2: relevant is 'yes'. Write true or false"),
+        ("a,b0,\n", "row 1: relevant is ''"),
+    ],
+)
+def test_judgments_of_a_person_that_say_both_or_nothing(tmp_path, rows, message):
+    path = tmp_path / "judged.csv"
+    path.write_text("image_id,caption_id,relevant\n" + rows)
+    with pytest.raises(DataError, match=message):
+        read_judgments(path, ["a", "b"], ["a0", "b0"], torch.tensor([0, 1]))

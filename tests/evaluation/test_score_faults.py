@@ -16,7 +16,7 @@ from numpy.lib.format import write_array_header_2_0
 from manymatch.evaluation.external.score import ExternalFiles
 from manymatch.evaluation.external.split_table import read_split
 from manymatch.evaluation.protocols.relevance import read_labels
-from manymatch.util.errors import DataError, ManyMatchError
+from manymatch.util.errors import ConfigError, DataError, ManyMatchError
 
 
 def _faults(files):
@@ -231,6 +231,12 @@ def test_faulty_tables_are_one_line(files, text, message):
     with pytest.raises(DataError, match=message) as fault:
         score("scenes", ExternalFiles(scores=(files.made("s.npy", files.table),)), path)
     assert "\n" not in str(fault.value)
+
+
+def test_scores_are_not_compared_by_a_similarity(files):
+    for similarity in ("cosine", "max_match"):
+        with pytest.raises(ConfigError, match=f"--similarity {similarity}: .*Leave the option out"):
+            score_of(files, scores=files.made("s.npy", files.table), similarity=similarity)
 
 
 def _table(files, **changed):

@@ -82,8 +82,12 @@ def score(
     ] = None,
     texts: Annotated[str | None, typer.Option(metavar="FILE", help="Caption embeddings.")] = None,
     similarity: Annotated[
-        str, typer.Option(help="cosine, dot; for sets mil, chamfer, smooth_chamfer, max_match.")
-    ] = "cosine",
+        str | None,
+        typer.Option(
+            help="Of embeddings: cosine (the default), dot; for sets mil, chamfer, smooth_chamfer, "
+            "max_match."
+        ),
+    ] = None,
     image_ids: Annotated[
         Path | None, typer.Option(help="Ids of the image rows, one a line, or .npy.")
     ] = None,

@@ -10,7 +10,7 @@ import pyarrow.csv as pa_csv
 
 from manymatch.util.errors import repeated
 from manymatch.util.regular_file import open_regular
-from manymatch.util.text_lines import numbered_lines
+from manymatch.util.text_lines import marked_encoding, numbered_lines
 
 _DELIMITERS = ",;\t|"
 _FORMULA = r"^([=@\t\r\n\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}]|[+-].*[^\d.])"
@@ -64,8 +64,12 @@ def read_csv(
         with open_regular(path) as stream:
             table = pa_csv.read_csv(
                 stream,
-                read_options=pa_csv.ReadOptions(column_names=names, skip_rows=number),
-                parse_options=pa_csv.ParseOptions(delimiter=delimiter),
+                read_options=pa_csv.ReadOptions(
+                    column_names=names,
+                    skip_rows=number,
+                    encoding=marked_encoding(stream) or "utf-8",
+                ),
+                parse_options=pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
                 convert_options=pa_csv.ConvertOptions(
                     column_types=dict.fromkeys(wanted, pa.string()),
                     include_columns=wanted,
@@ -73,8 +77,7 @@ def read_csv(
                 ),
             )
     except pa.ArrowInvalid:
-        for _ in numbered_lines(path):  # refuses a text that is not UTF-8, with the line
-            pass
+        check_quotes(path, 0, delimiter)  # refuses also a text that is not UTF-8, with the line
         raise
     check_quotes(path, len(table), delimiter)
     columns = {name: pc.utf8_trim_whitespace(table[name]) for name in wanted}

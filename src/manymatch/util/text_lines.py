@@ -5,6 +5,7 @@ import io
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from manymatch.util.errors import DataError
 from manymatch.util.regular_file import open_regular
@@ -42,14 +43,19 @@ def numbered_lines(path: Path, encoding: str | None = None) -> Iterator[tuple[in
             yield number, text
 
 
+def marked_encoding(stream: BinaryIO | gzip.GzipFile) -> str | None:
+    """UTF-16 if a file that has just been opened begins with its mark, else None."""
+    encoding = "utf-16" if stream.read(2) in _UTF16 else None
+    stream.seek(0)
+    return encoding
+
+
 def _raw_lines(path: Path, encoding: str | None) -> Iterator[bytes]:
     """The lines as bytes in UTF-8, or in what a file without a known encoding holds."""
     with open_regular(path) as file:
         stream = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
         try:
-            if encoding is None:
-                encoding = "utf-16" if stream.read(2) in _UTF16 else None
-                stream.seek(0)
+            encoding = encoding or marked_encoding(stream)
             if encoding is None:
                 yield from iter(lambda: stream.readline(_LONGEST), b"")
             else:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from own_conventions import CONVENTIONS
-from own_forms import counts
+from own_forms import counts, webdataset
 
 from manymatch.datasets.own import record
 
@@ -133,10 +133,18 @@ def test_download_names_the_list_where_it_lies(birds, capfd):
         ('["\\ud83d\\ude00 a bird", "b"]', ["\U0001f600 a bird", "b"]),
         ('("a bird" she said)', ['("a bird" she said)']),
         ("['a'[['b']]]", ["['a'[['b']]]"]),
+        ("['" + r"\'" * 200_000 + "]", ["['" + r"\'" * 200_000 + "]"]),
     ],
 )
 def test_lists_that_are_written_as_text(cell, expected):
     assert record.texts(cell) == expected
+
+
+def test_a_status_of_another_program_leaves_no_picture_out(birds):
+    settings = webdataset(birds)
+    for path in (birds.root / "shards").glob("*.tar"):
+        path.write_bytes(path.read_bytes().replace(b"success", b"checked"))
+    assert len(birds.collect(**settings).pictures) == 60
 
 
 @pytest.mark.parametrize("folder", ["photos/labels", "photos/../labels"])
@@ -157,6 +165,14 @@ def pictures_called(birds, *names):
         name = names[number] if number < len(names) else row["file_name"]
         rows.append({"image": {"bytes": content, "path": name}, "caption": row["caption"]})
     pq.write_table(pa.Table.from_pylist(rows), birds.root / "pictures.parquet")
+
+
+def test_the_name_of_a_picture_may_be_another_without_its_ending(birds):
+    names = ["a.jpg", "a.png", "a.jpg.png"]
+    pictures_called(birds, *names)
+    rows = [*birds.collect(images=str(birds.root / "pictures.parquet")).rows()]
+    assert {*names} <= {row.image_id for row in rows}
+    assert len({row.image_id for row in rows}) == 60
 
 
 @pytest.mark.parametrize(

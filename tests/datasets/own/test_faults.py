@@ -46,6 +46,7 @@ SVG = '<svg xmlns="http://www.w3.org/2000/svg"/>'
 FAULTS = [
     (text("file_name,size\na.jpg,3\n"), "no column of captions.*--text"),
     (lambda b: (table(str)(b), {"text": ["title"]})[1], "no column 'title'"),
+    (lambda b: (table(str)(b), {"text": ["caption"] * 2})[1], "text: 'caption' is given twice"),
     (table(lambda rows: rows.replace(",", "#")), "no column of file names"),
     (lambda b: (table(str)(b), {"encoding": "utf-16"})[1], "utf-16.*--encoding"),
     (lambda b: (table(str)(b), {"encoding": "hex"})[1], "no encoding of text"),

@@ -235,9 +235,13 @@ class Collection:
     @cached_property
     def _ids(self) -> dict[str, str]:
         """The id of each picture's image, by file."""
-        stems = {file: word(str(PurePosixPath(file).with_suffix(""))) for file in self.pictures}
-        uses = Counter(stems.values())
-        return {file: stem if uses[stem] == 1 else word(file) for file, stem in stems.items()}
+        ids = {file: word(str(PurePosixPath(file).with_suffix(""))) for file in self.pictures}
+        while True:  # the whole name of a picture may be the stem of another: a.jpg, a.jpg.png
+            uses = Counter(ids.values())
+            doubled = {file for file, one in ids.items() if uses[one] > 1 and one != word(file)}
+            if not doubled:
+                return ids
+            ids |= {file: word(file) for file in doubled}
 
     def rows(self) -> Iterator[Caption]:
         """Yield the rows of the caption table by split and file. An image's id is its path without

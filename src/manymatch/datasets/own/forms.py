@@ -21,7 +21,7 @@ from manymatch.datasets.own.readers import (
 )
 from manymatch.datasets.own.record import Record
 from manymatch.datasets.own.table import ENDINGS, Columns, NoColumns, misfit, read_tables
-from manymatch.util.errors import ConfigError, DataError, SourceError
+from manymatch.util.errors import ConfigError, DataError, SourceError, repeated
 from manymatch.util.json_stream import MissingList, begins_with
 from manymatch.util.regular_file import PICTURES
 
@@ -56,6 +56,15 @@ def _known_encoding(name: str) -> str:
     return name
 
 
+def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
+    if (twice := repeated(names)) is not None:
+        raise ValueError(f"'{twice}' is given twice. Give each once")
+    return names
+
+
+_Texts = Annotated[tuple[_Text, ...], AfterValidator(_each_once)]
+
+
 class OwnSettings(Strict):
     """`sources.NAME` of params.yaml for a data set of one's own, as `manymatch init` writes it."""
 
@@ -68,12 +77,12 @@ class OwnSettings(Strict):
     """Null: recognised by looking."""
     file: _Text | None = None
     """The column of the pictures' files; null: those whose name says so."""
-    text: tuple[_Text, ...] | None = None
+    text: _Texts | None = None
     """The columns of captions; null: those whose name says so."""
     encoding: Annotated[_Text, AfterValidator(_known_encoding)] | None = None
     """The encoding of a table or of texts beside pictures, such as cp1252; null: UTF-8, or
     UTF-16 with its mark."""
-    split: tuple[_Text, ...] = ()
+    split: _Texts = ()
     """The column of splits, or lists of files such as `train.txt`."""
     seed: Annotated[int, Field(ge=0)] = 0
     """Draws the splits that are not given."""

@@ -237,7 +237,8 @@ def _pair_captions(
         fault = fault or str(reason)
     except (ValueError, RecursionError):
         fault = fault or "the text or JSON file is damaged"
-    if metadata.get("status", "success") != "success":
+    # img2dataset's status. With a picture, the key is another program's.
+    if record.picture is None and metadata.get("status", "success") != "success":
         return replace(record, absent=True)
     if record.picture is None or not captions:
         fault = fault or f"no {'caption' if record.picture else 'picture'} of this name in the tar"

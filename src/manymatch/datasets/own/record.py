@@ -62,7 +62,10 @@ _DEEPEST = 20
 _LONGEST = 2**20
 """Characters of a cell."""
 _OPENINGS = ('["', "['", '("', "('")
-_LITERAL = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.S)
+_LITERAL = re.compile(r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+\"""", re.S)
+_LITERALS = re.compile(rf"(?:[, \t\r\n]|{_LITERAL.pattern})*+", re.S)
+"""Texts in quotes, with commas and spaces between. `*+` does not try again with fewer: a quote that
+is not closed would be searched for at every sign."""
 _LINE_ENDS = re.compile(r"\r\n|\r|\n")
 """Other signs that Unicode calls line ends, such as U+2028, stand inside captions."""
 
@@ -203,9 +206,10 @@ def texts(cell: Any, depth: int = 0) -> list[str]:
 def _flat_list(text: str) -> list[str]:
     """The texts in a list as Python or NumPy prints lists. Python's own reader joins texts without
     a comma between them."""
-    if _LITERAL.sub("", text.strip()[1:-1]).strip(", \t\r\n"):
+    inner = text.strip()[1:-1]
+    if not _LITERALS.fullmatch(inner):
         raise ValueError("not only texts")
-    return list(map(ast.literal_eval, _LITERAL.findall(text)))
+    return list(map(ast.literal_eval, _LITERAL.findall(inner)))
 
 
 # --- the pictures and captions that are left out ------------------------------------------------

@@ -70,8 +70,14 @@ def score(
         DataError: a file cannot be used, or does not fit the others.
     """
     clock = Clock()
-    if (similarity := external.similarity) not in SIMILARITIES:
+    similarity = external.similarity
+    if similarity is not None and similarity not in SIMILARITIES:
         raise ConfigError(f"no similarity '{similarity}'{nearest(similarity, SIMILARITIES)}")
+    if similarity is not None and external.scores:
+        raise ConfigError(
+            f"--similarity {similarity}: compares embeddings, but --scores are similarities "
+            "already. Leave the option out"
+        )
     if dataset not in known and not protocols:
         # A misspelt name must not leave out the data set's protocols silently.
         raise ConfigError(
@@ -116,7 +122,7 @@ def _origin(external: "ExternalFiles", captions: Path, relevance: Path | None) -
         for what, paths in sources.items()
         if any(paths)
     }
-    compared = {} if external.scores else {"similarity": external.similarity}
+    compared = {} if external.scores else {"similarity": external.similarity or DEFAULT}
     return {
         "method": SETTING,
         "seed": "not known",
@@ -130,6 +136,7 @@ def _origin(external: "ExternalFiles", captions: Path, relevance: Path | None) -
 
 
 SIMILARITIES = ("cosine", "dot", "mil", "chamfer", "smooth_chamfer", "max_match")
+DEFAULT = SIMILARITIES[0]
 _ROWS_AT_ONCE = 1024
 _SMALL, _LARGE = 1e-10, 1e10
 """The largest number of vectors whose products fit into float32 with all their digits."""
@@ -140,15 +147,15 @@ class ExternalFiles:
     """The files `FILE` or `FILE:KEY` of another program.
 
     Either `scores`, matrices `(n, m)` of which the mean is ranked, or `images` and `texts`,
-    `(n, D)` or `(n, K, D)`, which are compared by `similarity`. The rows are the images and
-    captions of the files of ids `image_ids` and `caption_ids`, or those of the caption table in
-    its order.
+    `(n, D)` or `(n, K, D)`, which are compared by `similarity` (None: `DEFAULT`). The rows are the
+    images and captions of the files of ids `image_ids` and `caption_ids`, or those of the caption
+    table in its order.
     """
 
     scores: tuple[str, ...] = ()
     images: str | None = None
     texts: str | None = None
-    similarity: str = "cosine"
+    similarity: str | None = None
     image_ids: Path | None = None
     caption_ids: Path | None = None
 
@@ -242,9 +249,10 @@ def _embedding_scores(
     where = f"{images} and {texts}"
     shape = arrays[0].shape[0], arrays[1].shape[0]
     rows = _rows(files, table, shape, where, "Swap the files of --images and --texts")
-    unit = files.similarity != "dot"
+    similarity = files.similarity or DEFAULT
+    unit = similarity != "dot"
     vectors = [_vectors(array, unit=unit)[order] for array, order in zip(arrays, rows, strict=True)]
-    score = _compare(files.similarity, max(sets.shape[1] for sets in vectors))
+    score = _compare(similarity, max(sets.shape[1] for sets in vectors))
     return vectors[0], vectors[1], score
 
 

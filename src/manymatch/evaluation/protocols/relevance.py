@@ -16,6 +16,7 @@ from manymatch.util.csv_table import is_csv, read_csv
 from manymatch.util.errors import DataError
 from manymatch.util.parquet_file import read_table
 
+_ANSWERS = ("true", "false", "1", "0")
 _NO_PAIRS = torch.empty(0, 2, dtype=torch.int64)
 
 
@@ -55,7 +56,7 @@ def read_judgments(
         path,
         JUDGED,
         "Run the stage 'captions', or give another table with --relevance.",
-        read=(lambda file: read_csv(file, RELEVANCE.names, ("relevant",))) if foreign else None,
+        read=_read_csv if foreign else None,
         optional=("relevant",),
     )
     image = pc.index_in(table["image_id"], value_set=pa.array(image_ids, pa.string()))
@@ -87,11 +88,28 @@ def read_judgments(
             pairs = torch.tensor(sorted(others | new), dtype=torch.int64).view(-1, 2)
         return pairs[image_index[pairs[:, 1]] != pairs[:, 0]]
 
-    return Judgments(
-        pairs_of(pc.and_(known, relevant), True),
-        (table.schema.metadata or {}).get(b"complete") == b"true",
-        pairs_of(pc.and_not(known, relevant), False),
-    )
+    true = pairs_of(pc.and_(known, relevant), True)
+    false = pairs_of(pc.and_not(known, relevant), False)
+    if len(false) and (both := {*map(tuple, false.tolist())} & {*map(tuple, true.tolist())}):
+        row, column = min(both)
+        raise DataError(
+            f"{path}: {image_ids[row]} and {caption_ids[column]} are judged true in one row and "
+            "false in another. Keep one of the rows"
+        )
+    complete = (table.schema.metadata or {}).get(b"complete") == b"true"
+    return Judgments(true, complete, false)
+
+
+def _read_csv(path: Path) -> pa.Table:
+    table = read_csv(path, RELEVANCE.names, ("relevant",))
+    if "relevant" in table.column_names:
+        for number, answer in enumerate(table["relevant"].to_pylist(), start=1):
+            if answer.lower() not in _ANSWERS:
+                raise ValueError(
+                    f"row {number}: relevant is '{answer[:20]}'. Write true or false, or remove "
+                    "the row"
+                )
+    return table
 
 
 @dataclass(frozen=True)

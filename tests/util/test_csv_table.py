@@ -1,0 +1,33 @@
+"""Tables of people and other programs in CSV files."""
+
+import csv
+
+import pytest
+
+from manymatch.util.csv_table import read_csv
+
+ROWS = [("a", "one\nline, another"), ("b", 'says "two"')]
+
+
+def _written(path, rows, encoding="utf-8"):
+    with path.open("w", newline="", encoding=encoding) as stream:
+        csv.writer(stream).writerows([("id", "note"), *rows])
+    return path
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_the_encodings_of_spreadsheets(tmp_path, encoding):
+    table = read_csv(_written(tmp_path / "t.csv", ROWS, encoding), ["id"], ["note"])
+    assert [tuple(row.values()) for row in table.to_pylist()] == ROWS
+
+
+def test_cells_of_several_lines_in_a_table_that_arrow_reads_in_several_blocks(tmp_path):
+    rows = [(str(number), "one\nline, another") for number in range(60_000)]
+    path = _written(tmp_path / "t.csv", rows)
+    assert path.stat().st_size > 2**20
+    assert read_csv(path, ["id"])["id"].to_pylist() == [name for name, _ in rows]
+    rows = [("a", "b")] * 30_000
+    lines = _written(path, rows).read_bytes()
+    path.write_bytes(lines + b'a,"b\r\n' + lines * 10)
+    with pytest.raises(ValueError, match="Close each quote"):
+        read_csv(path, ["id"])
