@@ -130,6 +130,7 @@ def test_only_the_preset_as_it_stands_is_reproduced(tmp_path):
     ("overrides", "message"),
     [
         ({"seed": 1, "seed.deep": 2}, "'seed' is a value"),
+        ({"training.epochs": 1, "training": {"clip_norm": 1.0}}, "after 'training.epochs', which"),
         ({"training.images_per_batch": 1}, "images_per_batch: .*equal to 2"),
         ({"training.clipnorm": 1.0}, "did you mean 'clip_norm'"),
         ({"training.parameter_groups": [{"match": "("}]}, r"0\.match: not a regular expression"),

@@ -79,6 +79,8 @@ def nan_rows(rows):
 
 FAULTS = {
     "not finite": ("sketches", "features", nan_rows, "row 5 holds NaN or infinity"),
+    "too long": ("sketches", "features", lambda rows: rows * 1e25, "too large or too small"),
+    "too short": ("images", "features", lambda rows: rows * 1e-25, "too large or too small"),
     "rows": ("sketches", "features", lambda rows: rows[:-1], "480 classes for the 479 rows"),
     "shape": ("sketches", "features", lambda rows: rows[0], "not (rows, width)"),
     "kind": ("sketches", "features", lambda rows: rows.astype("S3"), "not real numbers"),

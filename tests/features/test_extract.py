@@ -243,6 +243,8 @@ FAULTS = [
     (boxes_file({"i0": []}), "image 'i0': no boxes"),
     (detected(file=["i0.png"]), "columns 'boxes', and"),
     (detected(file=["i0.png"], boxes=[["left"]]), "row 1: a box is not four numbers"),
+    (detected(file=["i0.png"], boxes=[1]), "row 1: 'boxes' is no list of boxes"),
+    (detected(file=["i0.png"], boxes=[{"x": 0.5}]), "row 1: 'boxes' is no list of boxes"),
     (detected(file=["i0.png", "a/i0.png"], boxes=[[], []]), "row 2: a second row of 'i0'"),
     (detected(image_id=["i0"], boxes=[[]]), "detected.parquet: no boxes of image 'i1'"),
     (detected(image_id=[], boxes=[]), "the table is empty"),

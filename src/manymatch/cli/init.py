@@ -103,6 +103,11 @@ def init(
             f"{name}: a built-in data set has this name, or the name is 'all' or has a dot. "
             "Choose another name"
         )
+    if (kind := params.sources.get(name, {}).get("kind", "own")) != "own":
+        raise ConfigError(
+            f"{name}: sources.{name} in params.yaml is a data set of the kind '{kind}', which init "
+            "would replace. Choose another name, or remove the entry"
+        )
     params.check_names_with(name, features)
     model = None if features == FEATURES else read_backbone(features)
     added = add_extraction(params, features, {"kind": "hf", **model.source}) if model else {}

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, Field
 
 from manymatch.config.names import ModelPath, Name
 from manymatch.config.strict import Strict, group_at, read_yaml, validate
+from manymatch.util.errors import ConfigError
 
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
 Positive = Annotated[float, Field(gt=0.0)]
@@ -252,7 +253,14 @@ def read_preset(
     if not overrides:
         return validate(Preset, stated, str(path))
     value = copy.deepcopy(stated)
+    changed_keys: list[str] = []
     for key, setting in copy.deepcopy(overrides).items():  # a key may lie in another key's group
+        if lost := next((one for one in changed_keys if one.startswith(f"{key}.")), None):
+            raise ConfigError(
+                f"{path}: {key}: the whole group is set after '{lost}', which would be lost. Set "
+                f"the keys of '{key}' one by one"
+            )
+        changed_keys.append(key)
         *groups, last = key.split(".")
         group_at(value, groups, f"{path}: {key}")[last] = setting
     changed = validate(Preset, value, str(path))

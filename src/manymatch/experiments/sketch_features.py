@@ -18,6 +18,8 @@ from manymatch.util.text_lines import numbered_lines
 
 _ROWS = 4096
 """The number of rows that are read at once."""
+_SHORTEST = 1e-12
+"""Shorter vectors are not normalised to length 1."""
 _FEWEST = 3
 """The fewest classes to train on: one is held out, and a negative needs a second one."""
 
@@ -142,10 +144,14 @@ def _read_features(text: str) -> Tensor:
     vectors = torch.empty(array.shape, dtype=torch.float16)
     for start in range(0, len(vectors), _ROWS):
         block = array.read(slice(start, start + _ROWS))
-        faulty = ~block.isfinite().all(1)
+        lengths = block.norm(dim=1)
+        faulty = ~lengths.isfinite() | (lengths < _SHORTEST) & (block != 0).any(1)
         if faulty.any():
             row = start + int(faulty.nonzero()[0])
-            raise DataError(f"{array.where}: row {row} holds NaN or infinity")
+            raise DataError(
+                f"{array.where}: row {row} holds NaN or infinity, or numbers too large or too "
+                "small for a vector of length 1"
+            )
         vectors[start : start + _ROWS] = normalize(block, dim=1).half()
     return vectors
 

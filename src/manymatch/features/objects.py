@@ -73,8 +73,10 @@ def detected_boxes(path: Path, most: int) -> dict[str, NDArray[np.float32]]:
         name = str(row[key]) if key == "image_id" else PurePosixPath(str(row[key])).stem
         if name in regions:
             raise DataError(f"{where}: a second row of '{name}'. Leave one row for each image")
-        boxes = (row["boxes"] or [])[: most - 1]
-        regions[name] = np.concatenate([WHOLE, _checked(boxes, where)])
+        boxes = [] if row["boxes"] is None else row["boxes"]
+        if not isinstance(boxes, list):
+            raise DataError(f"{where}: 'boxes' is no list of boxes")
+        regions[name] = np.concatenate([WHOLE, _checked(boxes[: most - 1], where)])
     if not regions:
         raise DataError(f"{path}: the table is empty")
     return regions

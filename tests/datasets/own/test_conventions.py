@@ -13,6 +13,8 @@ from own_conventions import CONVENTIONS
 from own_forms import counts, webdataset
 
 from manymatch.datasets.own import record
+from manymatch.datasets.own.splits import Lists
+from manymatch.util.errors import DataError
 
 
 @pytest.mark.parametrize("name", CONVENTIONS)
@@ -90,6 +92,22 @@ def test_lists_name_pictures_with_and_without_endings(ending, birds):
     for path, numbers in zip(paths, (range(40), range(40, 50), range(50, 60)), strict=True):
         path.write_text("".join(f"{n}{ending}\n" for n in numbers))
     assert counts(birds.collect(split=[str(path) for path in paths])) == THIRDS
+
+
+def test_a_line_of_a_list_means_one_picture(tmp_path):
+    path = tmp_path / "train.txt"
+    for line, other, meant in (
+        ("x/a.jpg", "a.jpg", "x/a.jpg"),
+        ("/data/photos/x/a.jpg", "a.jpg", "x/a.jpg"),
+        ("a.jpg", "x/a.jpg", "a.jpg"),
+        ("x/a", "y/a.png", "x/a.png"),
+    ):
+        path.write_text(line)
+        assert Lists([path]).splits([other, meant]) == [None, "train"]
+    for line, files in (("a.jpg", ["x/a.jpg", "y/a.jpg"]), ("a", ["a.jpg", "a.png"])):
+        path.write_text(line)
+        with pytest.raises(DataError, match=f"'{line}' can mean {files[0]} and {files[1]}"):
+            Lists([path]).splits(files)
 
 
 def test_what_is_left_out_is_said(birds):

@@ -48,6 +48,10 @@ FAULTS = [
     (lambda b: (table(str)(b), {"text": ["title"]})[1], "no column 'title'"),
     (lambda b: (table(str)(b), {"text": ["caption"] * 2})[1], "text: 'caption' is given twice"),
     (table(lambda rows: rows.replace(",", "#")), "no column of file names"),
+    (
+        lambda b: {"images": f"{b.photos}/bird1.jpg", "captions": str(b.table(b.root / "c.csv"))},
+        "bird1.jpg: not a folder",
+    ),
     (lambda b: (table(str)(b), {"encoding": "utf-16"})[1], "utf-16.*--encoding"),
     (lambda b: (table(str)(b), {"encoding": "hex"})[1], "no encoding of text"),
     (table(lambda rows: rows.encode("latin-1")), r":3:.*not UTF-8"),

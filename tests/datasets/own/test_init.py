@@ -103,6 +103,7 @@ def test_another_language_names_its_parser(project, monkeypatch, capfd):
     ("command", "words"),
     [
         (INIT.replace("birds", "coco"), "built-in"),
+        (INIT.replace("birds", "scenes_large"), "a data set of the kind 'scenes'"),
         (INIT.replace("birds", "../birds"), "not a name"),
         (INIT.replace("birds", "birds.v2"), "dot"),
         (f"{INIT} --language English", "language code"),

@@ -158,6 +158,10 @@ def look(images: Path, captions: Path | None, wanted: str | None, columns: Colum
     for path in filter(None, (images, captions)):
         if not path.exists():
             raise SourceError(f"{path}: no such file or folder. Check the path")
+    if captions not in (None, images) and not images.is_dir():
+        raise SourceError(
+            f"{images}: not a folder. With captions in another file, give the folder of pictures"
+        )
     where = captions or images
     folder = images if images.is_dir() else images.parent
     forms, others = _forms(where, folder, columns)

@@ -31,7 +31,8 @@ class _Listed:
     path: str
     split: str
     list: Path
-    used: bool = False
+    picture: str | None = None
+    """The picture that the name means; None: not found yet."""
 
 
 class Lists:
@@ -71,31 +72,31 @@ class Lists:
         """
         given: dict[str, str] = {}
         for stem in (str, _stem):  # an exact name comes first: a.jpg and a.png are two pictures
-            listed: dict[str, list[_Listed]] = {}
-            for entry in self._entries.values():
-                if not entry.used:
-                    listed.setdefault(_name(stem(entry.path)), []).append(entry)
-            exact = set(given)
+            named: dict[str, list[tuple[str, str]]] = {}
             for file in files:
                 own = f"/{stem(_key(file))}"
-                entries = [
-                    entry
-                    for entry in listed.get(_name(own), ())
-                    if (
-                        own.endswith(f"/{stem(entry.path)}") or f"/{stem(entry.path)}".endswith(own)
-                    )
+                named.setdefault(_name(own), []).append((own, file))
+            exact = set(given)
+            for entry in self._entries.values():
+                if entry.picture is not None:
+                    continue
+                path = f"/{stem(entry.path)}"
+                fitting = [
+                    (own, file)
+                    for own, file in named.get(_name(path), ())
+                    if (own.endswith(path) or path.endswith(own))
                     and (file not in exact or entry.path == _stem(entry.path))
                 ]
-                splits = {entry.split for entry in entries} | {given.get(file)} - {None}
-                if len(splits) > 1:
-                    lists = " and ".join(sorted(map(str, splits)))
-                    raise DataError(f"{file} is in the lists of {lists}. Remove one")
-                for entry in entries:
-                    entry.used, given[file] = True, entry.split
+                if (picture := _meant(path, fitting, entry.list)) is not None:
+                    split = given.setdefault(picture, entry.split)
+                    if split != entry.split:
+                        lists = " and ".join(sorted((split, entry.split)))
+                        raise DataError(f"{picture} is in the lists of {lists}. Remove one")
+                    entry.picture = picture
         complete = len(given) == len(files)
         for path in dict.fromkeys(entry.list for entry in self._entries.values()):
             names = [entry for entry in self._entries.values() if entry.list == path]
-            unused = [entry.path for entry in names if not entry.used]
+            unused = [entry.path for entry in names if entry.picture is None]
             if len(unused) == len(names) or (not complete and 2 * len(unused) > len(names)):
                 raise DataError(
                     f"{path}: {len(unused):,} of {len(names):,} names are no picture with a "
@@ -106,7 +107,28 @@ class Lists:
     @property
     def unused(self) -> int:
         """The number of names that are no picture with a caption."""
-        return sum(not entry.used for entry in self._entries.values())
+        return sum(entry.picture is None for entry in self._entries.values())
+
+
+def _meant(path: str, fitting: Sequence[tuple[str, str]], where: Path) -> str | None:
+    """Return the picture that a `path` in the list `where` means, among those by path that have an
+    end in common with this path, or None. A longer path than that below the folder of pictures
+    means the picture with the longest end.
+
+    Raises:
+        DataError: several pictures can be meant.
+    """
+    meant = [file for own, file in fitting if own == path]
+    if not meant and all(len(own) < len(path) for own, _ in fitting):
+        longest = max((len(own) for own, _ in fitting), default=0)
+        meant = [file for own, file in fitting if len(own) == longest]
+    meant = meant or [file for _, file in fitting]
+    if len(meant) > 1:
+        raise DataError(
+            f"{where}: '{path[1:]}' can mean {meant[0]} and {meant[1]}. Write the path below the "
+            "folder of pictures, with the ending"
+        )
+    return next(iter(meant), None)
 
 
 def _key(path: str) -> str:
