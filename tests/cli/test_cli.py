@@ -74,6 +74,12 @@ PARAMS = [
     ("warm_starts", {"a": {"dataset": "a", "preset": "b", "model": "../c"}}, "model"),
     ("experiments", {"../x": "scenes"}, "experiments"),
     ("shards", {"images_per_shard": True}, "expected a number"),
+    ("shards", {"urls": {"scenez": "s3://a/b"}}, "shards.urls: no data set 'scenez'; did you mean"),
+    (
+        "extraction",
+        {"lite0": {"published": {"scenez": {"format": "scan", "path": "a"}}}},
+        "extraction.lite0.published: no data set 'scenez'; did you mean 'scenes'",
+    ),
     ("evaluation", {"elements": {"images": [[1, True]]}}, "expected a number"),
 ]
 """Keys of params.yaml with faulty values, and what the line says."""

@@ -9,7 +9,7 @@ from full_disk import error_on_full_disk
 from tiny_data import make_data
 from tiny_run import Run, preset
 
-from manymatch.config.preset import Training
+from manymatch.config.preset import Augmentation, Training
 from manymatch.model.checkpoint import FILES, load_model
 from manymatch.training import loop
 from manymatch.training.data import Data, ValidationBatches
@@ -187,6 +187,9 @@ def test_the_first_loss_that_is_not_finite_is_named(epoch, step, remedy):
 
 
 def test_shards_of_other_features_or_too_few_images_are_refused(new_run, tmp_path):
+    drops = Augmentation(object_drop=0.5)
+    with pytest.raises(ConfigError, match="object_drop: the method 'tiny' reads no scene graphs"):
+        new_run("run").train(preset().model_copy(update={"augmentation": drops}))
     with pytest.raises(ConfigError, match=r"'resnet50', but .*'grid'. Run 'manymatch shards tiny"):
         new_run("run").train(preset().model_copy(update={"features": "resnet50"}))
     for name, sizes, fault in (

@@ -9,8 +9,9 @@ from manymatch.config.names import preset_path
 from manymatch.config.params import Params, read_params
 from manymatch.config.preset import Preset, read_preset
 from manymatch.config.strict import yaml_value
+from manymatch.datasets import DATASETS
 from manymatch.methods import check_model
-from manymatch.util.errors import ConfigError, repeated
+from manymatch.util.errors import ConfigError, nearest, repeated
 from manymatch.util.parts import Part, Parts
 
 if TYPE_CHECKING:
@@ -30,9 +31,25 @@ def require_project() -> None:
 
 
 def params() -> Params:
-    """The settings in params.yaml."""
+    """The settings in params.yaml.
+
+    Raises:
+        ConfigError: the file is faulty, or names a data set that is not known where a misspelt name
+            would be left out without a word.
+    """
     require_project()
-    return read_params(LAYOUT.params)
+    settings = read_params(LAYOUT.params)
+    folders = (folder.name for folder in LAYOUT.presets.glob("*/"))
+    known = {*DATASETS, *settings.sources, *settings.datasets, *folders}
+    groups = {"shards.urls": [*settings.shards.urls]} | {
+        f"extraction.{name}.published": [*one.published]
+        for name, one in settings.extraction.items()
+    }
+    for key, names in groups.items():
+        for name in names:
+            if name not in known:
+                raise ConfigError(f"params.yaml: {key}: no data set '{name}'{nearest(name, known)}")
+    return settings
 
 
 def preset(dataset: str, name: str, overrides: list[str] | None = None) -> Preset:

@@ -170,6 +170,16 @@ _TOO_FEW = {
 """Why a split has at least two images."""
 
 
+_OF_GRAPHS = (
+    "object_drop",
+    "attribute_drop",
+    "relation_drop",
+    "phrase_word_mask",
+    "phrase_word_delete",
+)
+"""The augmentation of scene graphs."""
+
+
 def _checked_index(preset: Preset, shards: Path) -> Index:
     index = read_index(shards)
     if index.features != preset.features:
@@ -186,6 +196,12 @@ def _checked_index(preset: Preset, shards: Path) -> Index:
         raise ConfigError(
             f"augmentation.region_drop: '{index.features}' are pixels without regions. Set it to 0."
         )
+    for key in _OF_GRAPHS:
+        if getattr(preset.augmentation, key) and not method_class(preset.method).reads_graphs:
+            raise ConfigError(
+                f"augmentation.{key}: the method '{preset.method}' reads no scene graphs, so "
+                "nothing would change. Set it to 0"
+            )
     return index
 
 
