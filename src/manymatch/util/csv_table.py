@@ -119,4 +119,9 @@ def csv_bytes(columns: pa.Table | Mapping[str, Sequence[object]]) -> bytes:
 
 
 def _names(header: str, delimiter: str) -> list[str]:
-    return [name.strip().strip('"').strip() for name in header.split(delimiter)]
+    try:
+        (names,) = csv.reader([header], delimiter=delimiter)
+    except csv.Error as error:
+        alone = "a line ends with a carriage return alone. Save the table as CSV UTF-8"
+        raise ValueError(alone if "\r" in header else f"the first line: {error}") from None
+    return [name.strip().strip('"').strip() for name in names]

@@ -158,6 +158,21 @@ def test_lists_that_are_written_as_text(cell, expected):
     assert record.texts(cell) == expected
 
 
+def test_later_rows_may_have_more_columns_of_captions(birds):
+    rows = [
+        {"file_name": file} | {f"caption_{n}": text for n, text in enumerate(texts[: 1 + (n > 0)])}
+        for n, (file, texts) in enumerate(birds.captions.items())
+    ]
+    path = birds.photos / "metadata.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    pictures = birds.collect().pictures.values()
+    assert sum(len(picture.captions) for picture in pictures) == 119
+    rows[1] = {"file_name": "bird1.jpg", "text": "a bird"}
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in [rows[1], rows[0]]))
+    with pytest.raises(DataError, match=r"jsonl:2: a caption in 'caption_0', .* in 'text'.*--text"):
+        birds.collect()
+
+
 def test_a_status_of_another_program_leaves_no_picture_out(birds):
     settings = webdataset(birds)
     for path in (birds.root / "shards").glob("*.tar"):

@@ -150,6 +150,22 @@ FAULTS = [
         ),
         "a text of 2,100,000 characters",
     ),
+    (
+        lambda b: pq.write_table(
+            pa.table(
+                {
+                    "file_name": ["bird1.jpg"],
+                    "caption": pa.array([[("en", "a bird")]], pa.map_(pa.string(), pa.string())),
+                }
+            ),
+            b.photos / "metadata.parquet",
+        ),
+        "a map, whose keys are no captions",
+    ),
+    (
+        text('{"file_name":"bird1.jpg","caption":{"en":"a bird"}}', "metadata.jsonl"),
+        "an object with the keys en as a caption",
+    ),
     (lists(train=in_lists(*range(40)), val="0040\n0041\n0042\n"), "val.txt: 3 of 3 names"),
     (
         lists(train=in_lists(*range(40)), val="41\n42\n43\n" + in_lists(44, 45)),

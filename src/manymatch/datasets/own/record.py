@@ -179,14 +179,19 @@ def texts(cell: Any, depth: int = 0) -> list[str]:
     no captions.
 
     Raises:
-        Unusable: lists are nested deeper than any form nests them, or the text is very long.
+        Unusable: lists are nested deeper than any form nests them, the text is very long, or an
+            object or a map of Arrow has other keys than captions have.
     """
     if depth > _DEEPEST:
         raise Unusable(f"captions in more than {_DEEPEST} lists inside each other")
     if cell is None or isinstance(cell, float):
         return []
     if isinstance(cell, dict):
+        if cell and not any(key in cell for key in _KEYS):
+            raise Unusable(f"an object with the keys {', '.join(map(str, cell))[:60]} as a caption")
         return texts(next((cell[key] for key in _KEYS if key in cell), None), depth + 1)
+    if isinstance(cell, list) and any(isinstance(part, tuple) for part in cell):
+        raise Unusable("a map, whose keys are no captions. Write a list of captions")
     if isinstance(cell, list | tuple):
         return [text for part in cell for text in texts(part, depth + 1)]
     text = cell.decode("utf-8-sig", "replace") if isinstance(cell, bytes) else str(cell)

@@ -127,6 +127,25 @@ class _Roles:
                 f"{where}: no column of captions among {shown}. Name the column by --text"
             )
         self._split = columns.split or split_column(names)
+        self._names, self._given = {*names}, columns.text
+
+    def _find_captions(self, row: dict[str, Any], where: str) -> None:
+        """Add the columns of captions that only later rows of JSON have, such as `caption_2`.
+
+        Raises:
+            DataError: captions are in columns of another kind than those of earlier rows.
+        """
+        new = [name for name in row if name not in self._names]
+        self._names |= {*new}
+        if self._given:
+            return
+        columns = caption_columns([*self._texts, *new])
+        if not {*self._texts} <= {*columns}:
+            raise DataError(
+                f"{where}: a caption in '{columns[0]}', but those of earlier rows are in "
+                f"'{self._texts[0]}'. Name the columns of captions by --text"
+            )
+        self._texts = columns
 
     def name(self, row: dict[str, Any]) -> str:
         """Return the name of the row's picture, for messages."""
@@ -136,6 +155,8 @@ class _Roles:
         self, row: dict[str, Any], where: str, base: str, path_split: str | None, number: int
     ) -> Record:
         """Return the record of a row; `path_split` is the split that the table's name says."""
+        if not row.keys() <= self._names:
+            self._find_captions(row, where)
         # A row of JSON lines may lack the column.
         split = split_of_cell(row[self._split], where) if self._split in row else None
         name, picture = self._picture(row, number)
