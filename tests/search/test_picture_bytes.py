@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from picture_bomb import bomb
+from picture_bomb import bomb, strips
 from PIL import Image
 
 from manymatch.model.picture_bytes import MOST_PIXELS, decoded, media_type, thumbnail
@@ -41,6 +41,8 @@ def test_pictures_are_decoded_as_they_are():
         (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "cannot"),
         (bomb(8_000, 6_250), "8000 x 6250"),
         (bomb(60_000, 60_000), "cannot"),
+        *((strips(100_001, order), "too many scans, strips") for order in "<>"),
+        (written(GREY, "JPEG") + b"\xff\xda" * 2_000, "too many scans"),
     ],
 )
 def test_other_bytes_are_refused_in_one_line(data, words):

@@ -1,11 +1,13 @@
 """An index is made and brought up to date; kills, broken pictures and other models do no harm."""
 
+import errno
 import os
 import shutil
 
 import numpy as np
 import pytest
 from killing import kill_during
+from picture_bomb import strips
 from PIL import Image
 
 from manymatch import load
@@ -101,6 +103,7 @@ def test_broken_pictures_are_left_out_and_counted(album, capsys, monkeypatch):
     (folder / "truncated.png").write_bytes(whole[: len(whole) // 2])
     Image.fromarray(np.zeros((70, 70, 3), np.uint8)).save(folder / "bomb.png")
     monkeypatch.setattr(images, "MAX_PIXELS", 69 * 70)
+    (folder / "strips.tif").write_bytes(strips(100_001))
     os.mkfifo(folder / "pipe.jpg")
     (folder / "dangling.jpg").symlink_to("nowhere.jpg")
     (folder / "circle.jpg").symlink_to("circle.jpg")
@@ -111,11 +114,12 @@ def test_broken_pictures_are_left_out_and_counted(album, capsys, monkeypatch):
     (folder / "inside.png").symlink_to("0/00.png")
     (folder / ".hidden.png").write_bytes(whole)
     changes = album.index()
-    assert (changes.items, changes.broken) == (13, 13)
+    assert (changes.items, changes.broken) == (13, 14)
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("left out")]
-    assert len(lines) == 13 and all(line.isprintable() for line in lines)
+    assert len(lines) == 14 and all(line.isprintable() for line in lines)
     assert sum("not a format that is read" in line for line in lines) >= 3
-    assert album.open().manifest.broken == 13
+    assert sum("too many scans, strips or tiles" in line for line in lines) == 1
+    assert album.open().manifest.broken == 14
     assert album.index().embedded == 0
 
     shutil.rmtree(folder)
@@ -140,6 +144,38 @@ def test_another_model_and_a_folder_that_is_no_index_are_refused(album, make_mod
     with pytest.raises(StorageError, match="not an index"):
         album.index()
     assert len(files(album)) == 12
+
+
+def test_an_update_removes_no_file_of_the_user(album):
+    album.index()
+    for name in ("thesis.txt", "pictures"):
+        (album.target / name).touch()
+        with pytest.raises(StorageError, match=f"holds '{name}', which would be lost"):
+            album.index()
+        (album.target / name).unlink()
+    (album.target / ".DS_Store").touch()
+    assert album.index().embedded == 0
+
+
+def test_a_file_without_a_time_counts_by_its_content(album):
+    for seed, changed in ((1, 0), (2, 1), (2, 0)):
+        album.draw("same-size.bmp", seed)
+        os.utime(album.pictures / "same-size.bmp", (0, 0))
+        assert album.index().changed == changed
+
+
+def test_a_full_disk_and_a_time_that_no_column_has(album, monkeypatch):
+    """A map of a file on a full disk would end the process."""
+    picture = next(iter(files(album)))
+    os.utime(picture, ns=(0, 2**63 + 10**9))
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched, pytest.raises(StorageError, match="no space left"):
+        patched.setattr(os, "posix_fallocate", full)
+        album.index()
+    assert album.index().embedded == 0 and album.index().items == 12
 
 
 def test_a_damaged_index_is_mended(album):

@@ -46,6 +46,10 @@ def test_an_export_has_the_sets_and_the_exact_best_items(album):
     other.search_all = refused
     with pytest.raises(StorageError, match="not an export"):
         write_sets(other, album.pictures)
+    (to / "thesis.txt").touch()
+    with pytest.raises(StorageError, match=r"holds 'thesis\.txt'"):
+        write_sets(index, to, texts, 3)
+    (to / "thesis.txt").unlink()
     with pytest.raises(ConfigError, match="not exact"):
         write_sets(other, to, texts, 3)
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from manymatch.search.index.filters import add_facts, read_facts
+from manymatch.search.index.facts import add_facts, read_facts
 from manymatch.util.errors import DataError
 
 FAR = 253_402_300_800 * 10**6
@@ -21,6 +21,7 @@ CELLS = [
     (pa.array([2**30], pa.date32()), "<value out of range: 1073741824>"),
     (pa.array([2**62], pa.duration("ms")), "4611686018427387904"),
     (pa.array([12_345], pa.time64("ns")), "00:00:00.000012345"),
+    (pa.array(["a"], pa.string_view()), "a"),
     (pa.array([[FAR]], pa.list_view(pa.timestamp("us"))), ["10000-01-01 00:00:00.000000"]),
     (
         pa.array([{"at": FAR}], pa.struct({"at": pa.timestamp("us", "UTC")})),
@@ -70,6 +71,8 @@ def test_paths_of_numbers_stay_texts(tmp_path, capsys):
         (b"number\n1", ""),
         (b"path,size\na.jpg,2", ""),
         (b"path,a,a\na.jpg,1,2", ""),
+        (b"path,Colour,colour\na.jpg,1,2", ".*'colour', apart from case"),
+        (b"path,Size\na.jpg,L", ".*own column 'size'"),
         (b"path\na.jpg\na.jpg", ""),
         (b"path\nx", ""),
         (b'path,note\na.jpg,"two\nlines"\nb.jpg,"open\n', ".*Close each quote"),

@@ -87,6 +87,9 @@ def test_shards_bring_splits_captions_and_thumbnails(tiny, data):
                 index.picture(result.id)
         else:
             assert Image.open(io.BytesIO(index.picture(result.id))).size == (16, 11)
+    for split, row in (("test", 10**6), ("other", 0)):  # of shards that were written again
+        with pytest.raises(DataError, match="no thumbnail"):
+            source_of(data.shards).picture({"path": "test.0", "split": split, "row": row})
 
 
 def test_sources_that_do_not_fit_are_refused(tiny, data, tmp_path, make_model):

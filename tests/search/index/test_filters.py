@@ -80,6 +80,8 @@ def test_filters(expression, rows):
         ("sise > 1", "did you mean 'size'"),
         ("colour == red", "Quote"),
         ("captions == 'a'", "no column"),
+        ('"captions" is null', "no values that a filter reads"),
+        ("1) limit 1 /*", "not closed"),
         ("path like 'birds/*'", "glob"),
         ("(size > 1", "incomplete"),
         ("size > ?", "binding"),

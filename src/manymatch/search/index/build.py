@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from manymatch.methods import entry_point
-from manymatch.search.index.filters import add_facts, read_facts
+from manymatch.search.index.facts import add_facts, read_facts
 from manymatch.search.index.manifest import (
     CODES,
     NAME,
@@ -31,12 +31,14 @@ from manymatch.search.index.manifest import (
 )
 from manymatch.search.index.sources import Entry, Loaded, Source
 from manymatch.search.index.stored import (
+    FILES,
     ITEMS,
     Row,
     Stored,
     UnfinishedParts,
     gather,
     read_items,
+    refuse_others,
     table_of,
     write_items,
 )
@@ -46,7 +48,6 @@ from manymatch.util.errors import CheckpointError, DataError, StorageError
 from manymatch.util.files import beside, replacing, write_json
 from manymatch.util.parts import Parts, identity_of
 from manymatch.util.progress import say, track
-from manymatch.util.regular_file import resolved
 from manymatch.util.seal import sealed
 
 if TYPE_CHECKING:
@@ -180,10 +181,7 @@ def _earlier(
         return None, None
     if not (target / NAME).is_file():
         raise StorageError(f"{target}: exists and is not an index. Choose another folder")
-    if resolved(source.path).is_relative_to(resolved(target)):
-        raise StorageError(
-            f"{target}: the folder contains the source. Choose another folder for the index"
-        )
+    refuse_others(target, FILES)
     try:
         seal = seal_of(target)
         Manifest.read(seal).check_model(model, target)
@@ -236,8 +234,9 @@ def _known_rows(
 ) -> dict[str, Row]:
     """The rows of the items that are embedded already, by path.
 
-    An item is known if its path and the state of its file are known, or if its content is known. An
-    item in a part must also have the same path. So the remaining items do not depend on the moment
+    An item is known if its path and the state of its file are known, or if its content is known. A
+    time of change of 0 says nothing: all files of some archives and images have it. An item in a
+    part must also have the same path. So the remaining items do not depend on the moment
     at which a run was killed.
     """
     path_rows: dict[str, tuple[Entry, Row]] = {}
@@ -250,7 +249,7 @@ def _known_rows(
 
     def known(entry: Entry) -> Row | None:
         if not entry.sha256:
-            if entry.path in path_rows:
+            if entry.path in path_rows and entry.mtime_ns:
                 same, same_row = path_rows[entry.path]
                 if (same.size, same.mtime_ns) == (entry.size, entry.mtime_ns):
                     return same_row

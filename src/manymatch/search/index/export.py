@@ -16,13 +16,15 @@ from manymatch.model.picture_bytes import thumbnail
 from manymatch.search.index.database import connected, engine_faults, lists, spooled
 from manymatch.search.index.index import Index
 from manymatch.search.index.queries import texts
-from manymatch.search.index.stored import ROWS_AT_ONCE
+from manymatch.search.index.stored import ROWS_AT_ONCE, refuse_others
 from manymatch.search.index.table import PARTS
 from manymatch.util.errors import ConfigError, DataError, StorageError
 from manymatch.util.files import replacing, write_text
 from manymatch.util.parquet_file import table_writer
 from manymatch.util.text_lines import numbered_lines
 
+_KINDS = ".parquet", ".lance"
+"""The endings of the tables of an export."""
 _ITEMS = 1_000
 """Items that are queries if no texts are given."""
 _AT_ONCE = 64
@@ -45,8 +47,11 @@ def write_sets(index: Index, to: Path, queries: Path | None = None, k: int = 10)
         DataError: the texts cannot be read, or the embeddings are damaged.
         StorageError: `to` is something else than an earlier export.
     """
-    if to.exists() and not any((to / f"queries{kind}").exists() for kind in (".parquet", ".lance")):
-        raise StorageError(f"{to}: exists and is not an export. Choose another folder")
+    if to.exists():
+        names = [f"{name}{kind}" for name in ("queries", "items") for kind in _KINDS]
+        if not any((to / name).exists() for name in names[: len(_KINDS)]):
+            raise StorageError(f"{to}: exists and is not an export. Choose another folder")
+        refuse_others(to, names)
     if queries is None:
         rows = np.unique(np.linspace(0, len(index) - 1, min(len(index), _ITEMS)).astype(np.int64))
         names = index.stored.items["id"].take(rows).to_pylist()

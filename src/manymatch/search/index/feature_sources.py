@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import orjson
 from manymatch.batch.collate import ImageItem, whole_item
 from manymatch.features.store import FeatureStore
 from manymatch.search.index.manifest import REMEDY
-from manymatch.search.index.sources import Entry, Loaded, Source
+from manymatch.search.index.sources import Entry, Loaded, Source, changed_ns
 from manymatch.shards.fetch import fetch
 from manymatch.shards.index import open_shards, read_index
 from manymatch.shards.read import samples
@@ -56,7 +57,7 @@ class StoreFile(_Features):
         return {image_id: row for row, image_id in enumerate(self._store.image_ids)}
 
     def entries(self) -> Iterator[Entry]:
-        changed = self.path.stat().st_mtime_ns
+        changed = changed_ns(self.path.stat())
         yield from (Entry(image_id, mtime_ns=changed) for image_id in self._store.image_ids)
 
     def sha256(self, entry: Entry) -> str:
@@ -120,10 +121,11 @@ class ShardFolder(_Features):
 
     def picture(self, item: dict[str, Any]) -> bytes:
         """The thumbnail, which is 112 pixels wide or high unless params.yaml says otherwise."""
-        splits = self._splits[: self._splits.index(item["split"])]
-        row = item["row"] - sum(self._index.split(split).images for split in splits)
-        (sample,) = samples(self.path, item["split"], [row])
-        if sample.image_id != item["path"] or sample.thumbnail is None:
+        before = takewhile(lambda split: split != item["split"], self._splits)
+        row = item["row"] - sum(self._index.split(split).images for split in before)
+        known = item["split"] in self._splits  # the shards may have been written again
+        sample = next(samples(self.path, item["split"], [row]), None) if known else None
+        if sample is None or sample.image_id != item["path"] or sample.thumbnail is None:
             raise DataError(f"{self.path}: no thumbnail of '{item['path']}'. {REMEDY}")
         return sample.thumbnail
 

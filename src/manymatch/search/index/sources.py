@@ -1,6 +1,7 @@
 """What is indexed: the items of a source, in a defined order."""
 
 import hashlib
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from manymatch.batch.caption_text import caption_fault
 from manymatch.model.answer import Side
+from manymatch.model.picture_bytes import refuse_bomb
 from manymatch.search.index.manifest import REMEDY
 from manymatch.util.errors import ConfigError, DataError, SourceError, repeated
 from manymatch.util.files import sha256, storage_error
@@ -19,6 +21,7 @@ from manymatch.util.regular_file import (
     UNREADABLE,
     conversion,
     files_below,
+    open_regular,
     read_regular,
     regular_path,
     resolved,
@@ -57,6 +60,12 @@ class Entry:
     def id(self) -> str:
         """The item's name in the index: the same in every index of the same source."""
         return hashlib.sha256(self.path.encode()).hexdigest()[:16]
+
+
+def changed_ns(state: os.stat_result) -> int:
+    """The time of change of a file, in nanoseconds; before 1678 and after 2262 the first and the
+    last time that a column can have."""
+    return max(-(2**63), min(state.st_mtime_ns, 2**63 - 1))
 
 
 Loaded = tuple[Entry, Any]
@@ -130,7 +139,7 @@ class PictureFolder(Source):
             state = file.stat()
         except OSError:  # a dangling link; the message comes when the file is read
             return Entry(path)
-        return Entry(path, state.st_size, state.st_mtime_ns)
+        return Entry(path, state.st_size, changed_ns(state))
 
     def file(self, path: str) -> Path:
         """The regular file of an item, which may be a link to another file in the folder.
@@ -167,10 +176,15 @@ class PictureFolder(Source):
             file = self.path / entry.path
             try:
                 state = self._entry(file)
-                content, picture = self.sha256(entry), read(self.file(entry.path))
+                content = self.sha256(entry)
+                with open_regular(self.file(entry.path)) as stream:
+                    refuse_bomb(stream, file)
+                picture = read(self.file(entry.path))
                 if self._entry(file) != state:
                     raise DataError(f"{file}: changed while it was read")
                 return replace(state, sha256=content), picture
+            except OSError as error:  # the file was removed meanwhile
+                return entry, DataError(str(storage_error(error)))
             except DataError as error:
                 return entry, DataError(str(error).partition(_ADVICE)[0])
 

@@ -3,8 +3,9 @@
 The index itself, and the finished parts of an unfinished index, are such folders.
 """
 
+import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,13 +17,16 @@ import pyarrow as pa
 from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
+from manymatch.search.index.manifest import CODES, NAME
 from manymatch.search.index.sources import Entry
-from manymatch.util.errors import DataError, repeated
+from manymatch.util.errors import DataError, StorageError, repeated
 from manymatch.util.files import beside, remove, replacing, storage_errors, sync, write_json
 from manymatch.util.json_file import read_object
 from manymatch.util.numpy_file import load_array
 from manymatch.util.parquet_file import check_cells, open_table, table_faults, table_writer
 from manymatch.util.progress import say
+from manymatch.util.regular_file import HIDDEN
+from manymatch.util.seal import NAME as SEAL
 
 if TYPE_CHECKING:
     from manymatch.methods.shared.embeddings import Embeddings
@@ -51,6 +55,8 @@ _ARRAYS: dict[str, tuple[type[np.generic], str]] = {
     "mask": (np.bool_, "nK"),
 }
 """The type and the dimensions of each array. Those of one letter have one size, at least 1."""
+FILES = NAME, CODES, SEAL, ITEMS, *(f"{name}.npy" for name in _ARRAYS)
+"""What the folder of an index holds."""
 
 
 @dataclass(frozen=True)
@@ -185,6 +191,21 @@ def check_arrays(
         raise DataError(f"{place('vectors')}: an index without items or numbers. {_AGAIN}")
 
 
+def refuse_others(folder: Path, names: Collection[str]) -> None:
+    """Refuse to replace a folder that holds something else than files of these `names`.
+
+    Raises:
+        StorageError: there is another file or folder, which would be lost. Hidden ones do not
+            count: a file manager may have made them.
+    """
+    held = (path.name for path in folder.iterdir() if not path.name.startswith(HIDDEN))
+    if others := sorted({*held} - {*names}):
+        raise StorageError(
+            f"{folder}: holds '{others[0]}', which would be lost. Move it away, or choose another "
+            "folder"
+        )
+
+
 Row = tuple[Stored, int]
 """Where the embeddings of an item are."""
 
@@ -213,8 +234,10 @@ def gather(folder: Path, rows: Sequence[Row]) -> None:
         places.setdefault(id(stored), []).append((target_row, row))
     sources = {id(stored): stored for stored, _ in rows}
     for name, first in rows[0][0].arrays.items():
-        shape = len(rows), *first.shape[1:]
-        target = open_memmap(folder / f"{name}.npy", "w+", first.dtype, shape)
+        shape, file = (len(rows), *first.shape[1:]), folder / f"{name}.npy"
+        target = open_memmap(file, "w+", first.dtype, shape)
+        with file.open("rb+") as stream:  # writing to a map would end the process on a full disk
+            os.posix_fallocate(stream.fileno(), 0, file.stat().st_size)
         for key, stored in sources.items():
             pairs = np.array(places[key])
             for start in range(0, len(pairs), ROWS_AT_ONCE):
