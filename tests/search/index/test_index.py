@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import warnings
 from functools import partial
 from pathlib import Path
 
@@ -193,7 +194,8 @@ def test_filters_and_a_least_score(album):
     few = [r for r in everything if numbers[r.path] is not None and numbers[r.path] < 6]
     assert hits(where="number < 6") == few
     assert hits(least=everything[4].score) == everything[:5]
-    assert hits(where="number < 0") == [] == hits(least=2.0)
+    with warnings.catch_warnings(action="error"):
+        assert hits(where="number < 0") == [] == hits(least=2.0) == hits(least=1e39)
     (first, *_) = index.similar(everything[0].id, where="number < 6").results
     assert numbers[first.path] < 6 and first.id != everything[0].id
 

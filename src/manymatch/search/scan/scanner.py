@@ -119,7 +119,8 @@ class Scanner:
                 f"queries of {queries.vectors.shape[2]} numbers for items of {self._shape[1]}: "
                 "these are embeddings of different models"
             )
-        lowest = np.float32(-np.inf if least is None else least)
+        largest = float(np.finfo(np.float32).max)
+        lowest = np.float32(-np.inf if least is None else max(-largest, min(least, largest)))
         hits, exact = [], single(queries)
         longest = 0.0 if self._codes is None else self._codes.longest
         # A query that has no score is refused here.
