@@ -144,7 +144,7 @@ ADDRESSES = {
     404: ["index=photo"],
     422: [
         *("q=", "q=%20%20", f"q={'x' * 40_000}", "q=a%00b", "k=0", "k=1000000000", "least=nan"),
-        *("limit=3", f"where={'x' * 5_000}"),
+        *("limit=3", f"where={'x' * 5_000}", "k=1&k=2"),
     ],
 }
 """Queries in the address of a search, by the status of the refusal."""
@@ -176,6 +176,10 @@ def test_a_faulty_request_is_refused(client):
             question = query if query.startswith("q=") else f"q=dog&{query}"
             assert_refused(client.get(f"/search?{question}"), status)
     assert_refused(client.get("/search"), 422)
+    assert_refused(client.get("/items?limit=3"), 422)
+    for path in ("/search?k=1", "/search?index=graphs", "/explain?index=graphs"):
+        body = {"q": "dog"} | ({"item": "x"} if "explain" in path else {})
+        assert_refused(client.post(path, json=body), 422)
     assert_refused(client.delete("/search"), 405)
     for path in PATHS:
         assert_refused(client.get(path), 404)

@@ -18,7 +18,7 @@ from manymatch.model.answer import Answer, Explanation, Item
 from manymatch.model.picture_bytes import MOST_PIXELS, decoded, media_type, thumbnail
 from manymatch.search.service.guard import read_body
 from manymatch.search.service.served_index import Kind, ServedIndex
-from manymatch.util.errors import nearest
+from manymatch.util.errors import nearest, repeated
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,6 +53,12 @@ class IndexRequest(BaseModel, extra="forbid"):
     """A request to one index."""
 
     index: str | None = Field(None, description="name of an index; default: the first one")
+
+
+class Spread(IndexRequest):
+    """A request for some items."""
+
+    k: int = Field(18, ge=1, le=100, description="the most items")
 
 
 class Settings(IndexRequest):
@@ -107,10 +113,16 @@ def _answers(model: type[BaseModel], body: type[BaseModel] | None = None) -> dic
     return described
 
 
-def _index(
-    request: Request,
-    index: Annotated[str | None, Query(description="name of an index; default: the first")] = None,
-) -> ServedIndex:
+def _refuse_unread(request: Request) -> None:
+    """Refuse parameters of the address that no answer would read: 422."""
+    names = [name for name, _ in request.query_params.multi_items()]
+    if (twice := repeated(names)) is not None:
+        raise HTTPException(422, f"{twice}: two values in the address. Give one")
+    if names and request.method == "POST" and sent_type(request) == "application/json":
+        raise HTTPException(422, f"{names[0]}: write the settings into the JSON, not the address")
+
+
+def _index(request: Request, index: str | None) -> ServedIndex:
     """The index of a request; an unknown name is an `HTTPException` 404."""
     indexes: dict[str, ServedIndex] = request.app.state.indexes
     if index is None:
@@ -120,8 +132,12 @@ def _index(
     return indexes[index]
 
 
-RequestedIndex = Annotated[ServedIndex, Depends(_index)]
-router = APIRouter()
+def _requested(request: Request, asked: Annotated[IndexRequest, Query()]) -> ServedIndex:
+    return _index(request, asked.index)
+
+
+RequestedIndex = Annotated[ServedIndex, Depends(_requested)]
+router = APIRouter(dependencies=[Depends(_refuse_unread)])
 
 
 @router.get("/search", **_answers(Answer))
@@ -141,9 +157,9 @@ async def search_by_body(request: Request, settings: Annotated[Settings, Query()
 
 
 @router.get("/items")
-def examples(served: RequestedIndex, k: Annotated[int, Query(ge=1, le=100)] = 18) -> Response:
+def examples(request: Request, asked: Annotated[Spread, Query()]) -> Response:
     """The ids and paths of some items, spread over the index."""
-    return as_json(served.examples(k))
+    return as_json(_index(request, asked.index).examples(asked.k))
 
 
 @router.get("/items/{item}/similar", **_answers(Answer))
