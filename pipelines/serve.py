@@ -253,6 +253,9 @@ def main() -> None:
     except ManyMatchError as error:
         say(f"error: {error}")
         sys.exit(1)
+    except KeyboardInterrupt:
+        say("interrupted; what this command had started was ended")
+        sys.exit(130)
 
 
 if __name__ == "__main__":

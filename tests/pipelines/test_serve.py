@@ -208,3 +208,14 @@ def test_a_process_ends_with_what_it_started_and_another_of_its_number_is_left_a
     assert notes.end("one")
     _, alive = psutil.wait_procs([process, *children], timeout=5)
     assert not alive and notes.find("one") is None and not notes.end("one")
+
+
+def test_ctrl_c_is_one_line(monkeypatch, capsys):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(serve, "serve", interrupted)
+    monkeypatch.setattr(sys, "argv", ["serve"])
+    with pytest.raises(SystemExit, match="130"):
+        serve.main()
+    assert capsys.readouterr().err.startswith("interrupted")
