@@ -94,12 +94,12 @@ class Lists:
                         raise DataError(f"{picture} is in the lists of {lists}. Remove one")
                     entry.picture = picture
         complete = len(given) == len(files)
-        for path in dict.fromkeys(entry.list for entry in self._entries.values()):
-            names = [entry for entry in self._entries.values() if entry.list == path]
+        for listed in dict.fromkeys(entry.list for entry in self._entries.values()):
+            names = [entry for entry in self._entries.values() if entry.list == listed]
             unused = [entry.path for entry in names if entry.picture is None]
             if len(unused) == len(names) or (not complete and 2 * len(unused) > len(names)):
                 raise DataError(
-                    f"{path}: {len(unused):,} of {len(names):,} names are no picture with a "
+                    f"{listed}: {len(unused):,} of {len(names):,} names are no picture with a "
                     f"caption, such as {unused[0]}. Write the names of the files"
                 )
         return [given.get(file) for file in files]
