@@ -61,6 +61,12 @@ def test_a_lock_is_waited_for(tmp_path, capsys, end):
     assert list(path.parent.glob("*")) == []  # the process that made the folder may remove it last
 
 
+def test_a_command_with_a_name_that_is_not_utf8_holds_a_lock(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["manymatch", "init", "caf\udce9"])
+    with locked(tmp_path / "a.lock", tmp_path / "a"):
+        assert "init 'caf\\udce9'" in (tmp_path / "a.lock").read_text()
+
+
 def test_threads_hold_one_lock_in_turn(tmp_path):
     inside, most = [0], [0]
 

@@ -55,7 +55,7 @@ def locked(path: Path, what: Path) -> Iterator[None]:
         _acquire(lock, path, what)
         since = datetime.now().isoformat(sep=" ", timespec="seconds")
         holder = f"process {os.getpid()} on {platform.node()} ({command}), which began at {since}"
-        path.write_text(holder, encoding="utf-8")
+        path.write_text(holder, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         _end(lock, path if lock.is_locked else None, made)
         raise storage_error(error, path) from error
