@@ -100,12 +100,28 @@ def small_jpeg(image: Image.Image, side: int, quality: int) -> bytes:
     return file.getvalue()
 
 
+_RANGES = {"I": (255, 2**16 - 1), "F": (1.0, 255.0)}
+"""The largest value of a picture of 32 bits lies between these. A picture with a smaller one, such
+as 1.0 for white, would be black."""
+
+
 def upright_rgb(image: Image.Image) -> Image.Image:
-    """8-bit RGB, rotated by the EXIF data. Of an animation: the current frame."""
+    """8-bit RGB, rotated by the EXIF data. Of an animation: the current frame.
+
+    Raises:
+        ValueError: the picture has 32 bits, and its values are not those of 8 or 16 bits.
+    """
     with contextlib.suppress(Exception):  # Damaged EXIF data do not make an image unusable.
         image = ImageOps.exif_transpose(image)
     if image.mode == "P" and "transparency" in image.info:  # Pillow asks for this step
         image = image.convert("RGBA")
+    if image.mode in _RANGES:
+        values, (low, high) = np.asarray(image), _RANGES[image.mode]
+        lowest, largest = values.min(), values.max()  # NaN if one is
+        if not (lowest >= 0 and low < largest <= high):
+            raise ValueError(
+                f"values of 32 bits from {lowest:g} to {largest:g}; save it with 8 bits, 0 to 255"
+            )
     if image.mode.startswith("I"):  # 16 bits, which Pillow would cut off at 255
         values = np.clip(np.asarray(image), 0, 2**16 - 1)
         image = Image.fromarray((values >> 8).astype(np.uint8))

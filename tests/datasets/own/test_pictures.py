@@ -1,5 +1,6 @@
 """Pictures as cameras, scanners and painting programs write them, and near-duplicates."""
 
+import re
 import struct
 import tracemalloc
 
@@ -41,6 +42,19 @@ def sixteen_bits(path):
     return Image.fromarray(grey).convert("RGB")
 
 
+def integers_of_32_bits(path):
+    expected = sixteen_bits(path)
+    with Image.open(path) as picture:
+        Image.fromarray(np.asarray(picture).astype(np.int32)).save(path, "TIFF")
+    return expected
+
+
+def floating_point(path):
+    grey = np.asarray(blocks().convert("L"))
+    Image.fromarray(grey.astype(np.float32)).save(path, "TIFF")
+    return Image.fromarray(grey).convert("RGB")
+
+
 def animated(path):
     frames = [blocks(n).quantize(200) for n in (0, 1)]
     frames[0].save(path, "GIF", save_all=True, append_images=frames[1:])
@@ -56,7 +70,8 @@ def four_colours(path):
 @pytest.mark.parametrize(
     "write",
     [
-        *(turned, broken_exif, sixteen_bits, animated, four_colours),
+        *(turned, broken_exif, sixteen_bits, integers_of_32_bits, floating_point),
+        *(animated, four_colours),
     ],
     ids=lambda f: f.__name__,
 )
@@ -67,6 +82,22 @@ def test_a_picture_is_read_as_people_see_it(write, tmp_path):
     (tmp_path / "small.jpg").write_bytes(thumbnail)
     difference = np.abs(read_image(tmp_path / "small.jpg").astype(int) - expected)
     assert difference.mean() < 10
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (np.linspace(0, 1, 16, dtype=np.float32), "from 0 to 1;"),
+        (np.array([np.nan, *range(15)], np.float32), "from nan to nan;"),
+        (np.arange(-1, 15, dtype=np.float32), "from -1 to 14;"),
+        (np.arange(16, dtype=np.int32) * 17, "from 0 to 255;"),
+        (np.arange(16, dtype=np.int32) * 2**20, "from 0 to 1.57286e"),
+    ],
+)
+def test_values_of_32_bits_that_would_be_black_are_refused(values, words, tmp_path):
+    Image.fromarray(values.reshape(4, 4)).save(tmp_path / "a.tif")
+    with pytest.raises(DataError, match=f"a.tif: cannot be decoded .*{re.escape(words)}"):
+        read_image(tmp_path / "a.tif")
 
 
 @pytest.mark.parametrize(
