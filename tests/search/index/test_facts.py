@@ -56,6 +56,17 @@ def test_facts_of_other_programs_are_shown(album):
         album.index(table=table)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_cells_of_several_lines_and_files_of_other_encodings_are_read(encoding, tmp_path):
+    """Arrow reads blocks of a megabyte, and one may end inside a cell."""
+    rows = [f'{number}.jpg,{number},"{number}\r\n{"ä" * 300}"\r\n' for number in range(3000)]
+    (tmp_path / "facts.csv").write_bytes(("path,number,note\r\n" + "".join(rows)).encode(encoding))
+    table = read_facts(tmp_path / "facts.csv", ())
+    assert (
+        table["number"].to_pylist() == [*range(3000)] and table["note"][1].as_py()[:4] == "1\r\nä"
+    )
+
+
 def test_paths_of_numbers_stay_texts(tmp_path, capsys):
     table = tmp_path / "facts.csv"
     table.write_text("path,number\n000123,1\n,2\n")

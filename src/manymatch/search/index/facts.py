@@ -12,8 +12,8 @@ from manymatch.util.csv_table import check_quotes
 from manymatch.util.errors import DataError, first_line, repeated
 from manymatch.util.parquet_file import check_cells
 from manymatch.util.progress import say
-from manymatch.util.regular_file import regular_path
-from manymatch.util.text_lines import numbered_lines
+from manymatch.util.regular_file import open_regular, regular_path
+from manymatch.util.text_lines import marked_encoding, numbered_lines
 
 _KEY = "path"
 _SHOWN = 300
@@ -64,7 +64,13 @@ def read_facts(file: Path, taken: Iterable[str]) -> pa.Table:
             if file.suffix.lower() == ".csv":
                 for _ in numbered_lines(file):  # Arrow keeps a text that is not UTF-8 as bytes
                     pass
-                table = pyarrow.csv.read_csv(name, convert_options=_PATHS_AS_TEXT)
+                with open_regular(file) as stream:
+                    table = pyarrow.csv.read_csv(
+                        stream,
+                        pyarrow.csv.ReadOptions(encoding=marked_encoding(stream) or "utf-8"),
+                        pyarrow.csv.ParseOptions(newlines_in_values=True),
+                        _PATHS_AS_TEXT,
+                    )
                 check_quotes(file, len(table))
             else:
                 table = pq.read_table(name)
