@@ -17,8 +17,8 @@ from manymatch.util.errors import DataError, nearest
 _BLOCK = re.compile(r"(<!-- results (\S+) -->\n)(.*?)(<!-- /results -->)", re.DOTALL)
 _MARKER = re.compile(r"<!-- /?results\b")
 _PICTURE = re.compile(r"\(([\w./-]*images/results/([\w-]+/[\w-]+)\.svg)\)")
-_COLUMNS = 5
-"""The columns of an experiment's table that a page shows; the report has all."""
+_LAST = "mAP@R"
+"""The last column of an experiment's table that a page shows; the report has all."""
 
 
 def update_pages(pages: Sequence[Path], reports: Path) -> None:
@@ -57,12 +57,11 @@ def _filled(page: str, named: Mapping[str, Experiment]) -> str:
 
     def filled(match: re.Match[str]) -> str:
         experiment = named[match[2]]
-        both = false_negatives.markdown(experiment)
-        markdown = both or experiments.to_markdown(experiment)
+        markdown = false_negatives.markdown(experiment) or experiments.to_markdown(experiment)
         text, *_ = markdown.strip().partition("\n\n*published*")
         head, table, *notes = text.split("\n\n")
-        rows = (line.strip("| ").split(" | ") for line in table.splitlines())
-        shown = None if both else _COLUMNS
+        rows = [line.strip("| ").split(" | ") for line in table.splitlines()]
+        shown = rows[0].index(_LAST) + 1 if _LAST in rows[0] else None
         lines = "\n".join(f"| {' | '.join(row[:shown])} |" for row in rows)
         # The sentence that explains a column goes with the column.
         kept = [
