@@ -113,7 +113,7 @@ def _answers(model: type[BaseModel], body: type[BaseModel] | None = None) -> dic
     return described
 
 
-def _refuse_unread(request: Request) -> None:
+async def _refuse_unread(request: Request) -> None:  # a `def` would wait for a thread
     """Refuse parameters of the address that no answer would read: 422."""
     names = [name for name, _ in request.query_params.multi_items()]
     if (twice := repeated(names)) is not None:
@@ -132,7 +132,7 @@ def _index(request: Request, index: str | None) -> ServedIndex:
     return indexes[index]
 
 
-def _requested(request: Request, asked: Annotated[IndexRequest, Query()]) -> ServedIndex:
+async def _requested(request: Request, asked: Annotated[IndexRequest, Query()]) -> ServedIndex:
     return _index(request, asked.index)
 
 
