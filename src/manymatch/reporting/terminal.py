@@ -67,6 +67,14 @@ def _parts(table: Table, width: int) -> Iterator[rich_table.Table]:
         for i in text_columns:
             least = _TEXT_WIDTH if i else _NAME_WIDTH
             widths[i] = min(widths[i], max(least, room // len(text_columns)))
+    longest = width - widths[0] - _GAP  # a longer pair stands in two lines
+    rows = [
+        [
+            text.replace("/", "/\n") if column.numeric and len(text) > longest else text
+            for column, text in zip(columns, row, strict=True)
+        ]
+        for row in rows
+    ]
     parts = [[0]]
     for index in range(1, len(columns)):
         part = parts[-1]
