@@ -68,8 +68,8 @@ def _settings(state: Any) -> dict[str, str]:
 def _rsums(state: Any) -> dict[str, float | None]:
     """The rsum of each model of DVC's `ExpState` by DATASET/PRESET; None for a faulty file."""
     metrics = state.data.metrics if state.data else {}
-    found = {_name(path): _mapping(file).get("rsum") for path, file in metrics.items()}
-    return {name: rsum if isinstance(rsum, int | float) else None for name, rsum in found.items()}
+    rsums = {_name(path): _mapping(file).get("rsum") for path, file in metrics.items()}
+    return {model: rsum if isinstance(rsum, int | float) else None for model, rsum in rsums.items()}
 
 
 def _mapping(file: Mapping[str, Any]) -> dict[str, Any]:

@@ -149,8 +149,8 @@ class Training(Strict):
     a part, and dropout draws other numbers. Each part is encoded twice.
     """
     one_per_class: bool = False
-    """Whether the images of a batch have different classes, of which each image has one (CUB). A
-    class whose images are used up begins again."""
+    """Whether all images of a batch are of different classes (CUB: an image has one class). After
+    the last image of a class, the first one follows again."""
     optimizer: Optimizer = Optimizer()
     parameter_groups: tuple[ParameterGroup, ...] = ()
     schedule: Schedule = Schedule()

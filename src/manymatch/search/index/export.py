@@ -48,10 +48,9 @@ def write_sets(index: Index, to: Path, queries: Path | None = None, k: int = 10)
         StorageError: `to` is something else than an earlier export.
     """
     if to.exists():
-        names = [f"{name}{kind}" for name in ("queries", "items") for kind in _KINDS]
-        if not any((to / name).exists() for name in names[: len(_KINDS)]):
+        if not any((to / f"queries{kind}").exists() for kind in _KINDS):
             raise StorageError(f"{to}: exists and is not an export. Choose another folder")
-        refuse_others(to, names)
+        refuse_others(to, [f"{name}{kind}" for name in ("queries", "items") for kind in _KINDS])
     if queries is None:
         rows = np.unique(np.linspace(0, len(index) - 1, min(len(index), _ITEMS)).astype(np.int64))
         names = index.stored.items["id"].take(rows).to_pylist()
