@@ -113,6 +113,16 @@ def test_the_best_settings_of_other_searches_are_early_trials(project):
     assert {*found[:4]} == {0.01, 0.02, 0.03, 0.04} and found[4] not in found[:4]
 
 
+def test_a_start_that_differs_by_a_value_outside_of_its_domain_alone_is_no_trial(project):
+    layout = project.layout
+    stated = preset_path(layout.presets, "tiny", "vsepp")
+    path = stated.with_name("wide.yaml")
+    path.write_text(read_preset(stated, {"model.margin": 0.4}).to_yaml())
+    write_space(project, SPACE | {"starts_from": {"vsepp": "wide"}})
+    (result,) = search(project, 3)
+    assert rates(result).count(0.01) == 1
+
+
 def test_the_best_trials_are_repeated_with_other_seeds_and_the_mean_decides(project, tried):
     (single,) = search(project, 4)
     repeats = {"trials": 2, "seeds": 3, "set": {EPOCHS: 5}}

@@ -103,7 +103,8 @@ def _begin(search: Search) -> int:
         if not begun:  # nothing was finished or is queued
             tried: list[dict[str, Any]] = []
             for parameters in search.first_parameters():
-                if parameters not in tried:
+                # A value outside of its domain is drawn, and can be the one that was tried.
+                if not any(parameters.items() <= other.items() for other in tried):
                     study.enqueue_trial(parameters)
                     tried.append(parameters)
         return len(finished(study))
