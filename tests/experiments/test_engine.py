@@ -155,7 +155,7 @@ def test_what_other_code_left_in_a_folder_is_removed(tmp_path):
     assert seen == [False, True, False]
 
 
-def test_the_line_of_progress_says_where_each_run_is(tmp_path, monkeypatch):
+def test_the_line_of_progress_says_what_is_done_and_where_the_others_are(tmp_path, monkeypatch):
     states, futures = [], {name: Future() for name in ("done", "works", "waits")}
     pool = SimpleNamespace(submit=lambda caught, work, item: futures[item.label])
     monkeypatch.setattr(workers, "process_pool", lambda *_: nullcontext(pool))
@@ -166,7 +166,7 @@ def test_the_line_of_progress_says_where_each_run_is(tmp_path, monkeypatch):
     futures["done"].set_result("1")
     items = [SimpleNamespace(label=name) for name in futures]
     next(workers.side_by_side(str, items, 1, [], "test", lambda item: tmp_path / item.label))
-    assert states[0]() == "works: epoch 3/8"
+    assert states[0]() == "1 done; works: epoch 3/8"
 
 
 def test_a_worker_for_each_gpu_of_the_device_or_core(tmp_path, monkeypatch):

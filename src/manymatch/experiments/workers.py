@@ -104,7 +104,8 @@ def side_by_side(
     log: Callable[[Item], Path] | None = None,
 ) -> Iterator[tuple[Item, Outcome | ManyMatchError]]:
     """Each item with `work(item)`, or with the user's error that ended the work, as soon as the
-    item is done. Meanwhile a line says where the items are, if they have a `log`.
+    item is done. Meanwhile a line says how many are done, and where the
+    others are, if they have a `log`.
 
     Each process has its share of the threads, or one GPU. `work` and the items must be picklable.
     If a process dies, a `ManyMatchError` is raised that calls the work `what`.
@@ -117,7 +118,9 @@ def side_by_side(
 
     def state() -> str:
         left = [item for future, item in [*waiting.items()] if not future.done()]
-        return "; ".join(filter(None, (_place(item, log(item), began) for item in left if log)))
+        done = f"{len(waiting) - len(left)} done" if len(left) < len(waiting) else ""
+        places = (_place(item, log(item), began) for item in left if log)
+        return "; ".join(filter(None, [done, *places]))
 
     with process_pool(workers, what, *setup) as pool, working(f"{what}: {len(items)} runs", state):
         waiting |= {pool.submit(caught, work, item): item for item in items}
