@@ -1,12 +1,18 @@
 """A trained model in use: embeddings, scores, explanations, saving, and clear errors."""
 
+import os
+import sys
+import time
 from collections import UserString
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from threading import Event
 
 import numpy as np
 import pytest
 import torch
+from forked import forked
 from PIL import Image
 from scipy.optimize import linear_sum_assignment
 from small_methods import CLIP_METHODS, NAMES
@@ -201,3 +207,31 @@ def test_other_faults_are_errors_of_one_line(vsepp, pictures, tmp_path, monkeypa
     monkeypatch.setattr("huggingface_hub.snapshot_download", offline)
     with pytest.raises(CheckpointError, match="offline"):
         manymatch.load("nobody/nothing")
+
+
+def test_two_threads_load_models_of_two_methods(make_model):
+    """The package of the losses imports its own modules, and each method imports one of them."""
+    folders = [make_model("vsepp"), make_model("maxmatch")]
+    imported = Event()
+
+    class Slow:
+        def find_spec(self, name, *_):
+            if name == "manymatch.losses.contrastive":  # the package's first module
+                imported.set()
+                time.sleep(1)  # the other thread asks for a later one meanwhile
+
+    def load(number):
+        if number:
+            imported.wait(5)
+        manymatch.load(folders[number], "cpu")
+
+    def work():
+        for name in [name for name in sys.modules if name.startswith("manymatch.losses")]:
+            del sys.modules[name]
+        for name in ("maxmatch", "vsepp", "shared.matching"):
+            del sys.modules[f"manymatch.methods.{name}"]
+        sys.meta_path.insert(0, Slow())
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(load, range(2)))
+
+    assert os.waitpid(forked(work), 0)[1] == 0

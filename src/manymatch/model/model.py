@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -38,6 +39,8 @@ from manymatch.util.progress import track
 if TYPE_CHECKING:
     from spacy.language import Language
 
+_LOADING = Lock()  # threads that import modules of one package at once can get it half imported
+
 
 @checked
 def load(
@@ -61,8 +64,10 @@ def load(
         CheckpointError: there is no such model, or a file of the model is damaged.
         ConfigError: this machine does not have the device, or an argument has another type.
     """
+    folder = resolve_model(str(model))
     weights = None if image_weights is None else str(image_weights)
-    return Model(resolve_model(str(model)), pick_device(device), weights, regions)
+    with _LOADING:
+        return Model(folder, pick_device(device), weights, regions)
 
 
 class Model:
@@ -151,8 +156,7 @@ class Model:
         """Embed m texts: `vectors (m, K, D)`.
 
         Raises:
-            DataError: there are no texts, there is no list, or one is not a text or not a valid
-                caption.
+            DataError: there are no texts, there is no list, or one is not a valid caption.
         """
         entries = map(self.parse, batches_of(texts, batch_size))
         return self.encode_captions(itertools.chain.from_iterable(entries), batch_size)
@@ -172,10 +176,8 @@ class Model:
             from manymatch.scene_graphs.parser import graphs  # spaCy takes seconds to import
 
             parsed = list(map(self.method.read_graph, graphs(self._parser, texts, Counter())))
-        return [
-            CaptionEntry(str(number), text, graph)
-            for number, (text, graph) in enumerate(zip(texts, parsed, strict=True))
-        ]
+        numbers = map(str, range(len(texts)))
+        return list(itertools.starmap(CaptionEntry, zip(numbers, texts, parsed, strict=True)))
 
     def encode_captions(
         self, captions: Iterable[CaptionEntry], batch_size: int = 256

@@ -2,11 +2,13 @@
 
 import asyncio
 import ipaddress
+import resource
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+import h11
 from fastapi import HTTPException, Request
 from fastapi.responses import JSONResponse
 from starlette.datastructures import MutableHeaders
@@ -18,6 +20,7 @@ from manymatch.util.errors import one_line
 
 _SECONDS = 120.0
 """A request whose answer is not sent by then ends; a client may read slowly for so long."""
+_MOST_CONNECTIONS = 500
 _HEAD_SECONDS = 20.0
 _BODY_SECONDS = 20.0
 _MOST_PARAMETERS = 1_000
@@ -41,24 +44,69 @@ def refusal(status: int, fault: str) -> JSONResponse:
     return JSONResponse({"error": one_line(fault)}, status)
 
 
-class Connection(H11Protocol):
-    """Closes a connection whose client sends no whole request within 20 to 40 s.
+def most_connections() -> int:
+    """The most connections at once: 500, or a quarter of the files that the process may open.
 
-    uvicorn waits without end for the first request, and for the rest of a request's head.
+    As many connections can arrive before earlier ones are closed, and requests open files, too.
+    """
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return _MOST_CONNECTIONS if files < 0 else max(1, min(_MOST_CONNECTIONS, files // 4))
+
+
+class Connection(H11Protocol):
+    """Closes a connection whose client sends no whole request within 20 to 40 s, or does not take
+    an answer within 120 to 160 s. If there are too many connections, the one that was silent
+    longest is closed.
+
+    uvicorn waits without end for the first request, for the rest of a request's head, and for a
+    client that reads nothing. It answers what is not HTTP in plain text.
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.loop.call_later(_HEAD_SECONDS, self._close_if_idle, None)
+        self._since = self.loop.time()
+        self._looking = self.loop.call_later(_HEAD_SECONDS, self._look, None)
+        if len(self.connections) > most_connections():
+            others = (one for one in self.connections if isinstance(one, Connection))
+            idle = (one for one in others if one.is_idle and not one.transport.is_closing())
+            min(idle, key=lambda one: one._since).transport.abort()
 
-    def _close_if_idle(self, before: Any) -> None:
-        """Close if no request runs, and none has run since the request `before`."""
-        if self.transport.is_closing():
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._looking.cancel()
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        self._since = self.loop.time()
+        super().on_response_complete()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request runs, and the client has taken the last answer."""
+        answered = self.cycle is None or self.cycle.response_complete
+        return answered and not self.transport.get_write_buffer_size()
+
+    def _look(self, before: Any) -> None:
+        """Close if no request came after the request `before`, or if its answer is not taken."""
+        if self.cycle is not before:
+            self._since = self.loop.time()
+        elif self.is_idle or self.loop.time() - self._since > _SECONDS:
+            self.transport.abort()  # to close politely means to wait for the client
             return
-        if self.cycle is before and (before is None or before.response_complete):
-            self.transport.close()
-        else:
-            self.loop.call_later(_HEAD_SECONDS, self._close_if_idle, self.cycle)
+        self._looking = self.loop.call_later(_HEAD_SECONDS, self._look, self.cycle)
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is not HTTP, and close the connection."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):  # else an answer has begun
+            fault = "not a request of HTTP, or a header is too long or malformed"
+            answer = refusal(400, f"{fault}. Send HTTP/1.1 without encryption")
+            answer.headers.update(_HEADERS | {"connection": "close"})
+            event = h11.Response(status_code=400, headers=answer.raw_headers, reason=b"Bad Request")
+            for part in (event, h11.Data(data=bytes(answer.body)), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(part) or b"")
+        if self.cycle:
+            self.cycle.disconnected = True  # so that nothing more is sent
+            self.cycle.message_event.set()
+        self.transport.close()
 
 
 class Rate:
@@ -107,11 +155,11 @@ class Guard:
         async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
-                status = message["status"]
                 MutableHeaders(scope=message).update(_HEADERS)
             if head and "body" in message:
                 message = {**message, "body": b""}
-            await send(message)
+            await send(message)  # waits for a client that reads nothing
+            status = status or message.get("status", 0)
 
         try:
             app = self._refusal(Request(scope)) or self._app

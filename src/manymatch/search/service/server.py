@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _LONGEST_ADDRESS = 1024**2
 """Bytes of an address with headers. Longer ones end the connection; shorter ones get an answer."""
-_MOST_CONNECTIONS = 500
 _GRACE = 5
 
 
@@ -53,7 +52,7 @@ def serve(
     import uvicorn
 
     from manymatch.search.service.app import application
-    from manymatch.search.service.guard import Connection
+    from manymatch.search.service.guard import Connection, most_connections
     from manymatch.search.service.served_index import ServedIndex
 
     useless = Event()
@@ -71,7 +70,7 @@ def serve(
         access_log=False,
         server_header=False,
         h11_max_incomplete_event_size=_LONGEST_ADDRESS,
-        limit_concurrency=_MOST_CONNECTIONS,
+        backlog=most_connections(),
         timeout_graceful_shutdown=_GRACE,
     )
     name = f"[{host}]" if ":" in host else host
@@ -99,7 +98,7 @@ def _listener(host: str, port: int) -> socket.socket:
         package_folder(package, extra("search"), "use 'manymatch search'")
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family, backlog=_MOST_CONNECTIONS)
+        return socket.create_server((host, port), family=family)
     except UnicodeError:
         raise ConfigError(f"{host}: not the name of a host. Check --host.") from None
     except OSError as error:
