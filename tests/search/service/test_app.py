@@ -165,6 +165,9 @@ BODIES = [
     (b"{", "application/json", 422),
     (b"[1]", "application/json", 422),
     (b'{"q": ""}', "application/json", 422),
+    (b'{"q": "dogs", "\\u0071": "bird"}', "application/json", 422),
+    (b'{"q": "dogs", "k": 1, "k": 3}', "application/json", 422),
+    (b'{"q": "dogs", "k": true}', "application/json", 422),
     (b"[" * 60_000, "application/json", 422),
     (b" " * 100_000, "application/json", 413),
 ]
@@ -183,6 +186,7 @@ def test_a_faulty_request_is_refused(client):
     assert_refused(client.delete("/search"), 405)
     for path in PATHS:
         assert_refused(client.get(path), 404)
+    assert "/redoc: no such address. /docs" in client.get("/redoc").json()["error"]
     for body, kind, status in BODIES:
         assert_refused(client.post("/search", content=body, headers={"content-type": kind}), status)
     slow = TestClient(application([], rate=2), ADDRESS)

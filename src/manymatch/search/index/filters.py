@@ -13,6 +13,7 @@ import sqlite3
 import threading
 import time
 from contextlib import suppress
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -87,6 +88,10 @@ class Filters:
         with suppress(sqlite3.Error):  # as it should be without the last parenthesis
             self._execute(f"EXPLAIN {query[:-1]}")
             raise ValueError("a comment or a parenthesis is not closed")
+        try:  # "1) LIMIT (3" is a condition with an end, and nothing at another place
+            self._execute(f"EXPLAIN SELECT CASE WHEN ({condition}\n) THEN row END FROM items")
+        except sqlite3.Error:
+            raise ValueError("a parenthesis is closed that the filter does not open") from None
         if not self._read <= self._filled:
             self._fill(self._filled | self._read)
         return [row for (row,) in self._execute(query)]
@@ -150,7 +155,7 @@ class Filters:
     def _authorised(self, action: int, first: Any, second: Any, *_: object) -> int:
         """Allow one SELECT, which reads columns of the items and calls the known functions."""
         self._selects += action == sqlite3.SQLITE_SELECT
-        if action == sqlite3.SQLITE_READ and first == "items":
+        if action == sqlite3.SQLITE_READ and first == "items" and second in self._types:
             self._read.add(second)
             return sqlite3.SQLITE_OK
         known = action == sqlite3.SQLITE_FUNCTION and second in _FUNCTIONS
@@ -168,6 +173,7 @@ class Filters:
                     raise ValueError(f"column '{name}' has no values that a filter reads")
                 return "'" + name.replace("'", "''") + "'"
             if token[0].isdigit():
+                _check_date(token)
                 return f"'{token}:00'" if len(token) == len("2024-01-31T12:00") else f"'{token}'"
             return token
 
@@ -177,12 +183,21 @@ class Filters:
         return condition
 
     def _fault(self, error: Exception) -> str:
-        fault = printable(first_line(error))
-        if name := fault.partition("no such column: ")[2]:
+        fault = printable(first_line(error)).rstrip(".")
+        hidden = re.fullmatch(r"access to items\.(.*) is prohibited", fault)  # such as rowid
+        if name := hidden[1] if hidden else fault.partition("no such column: ")[2]:
             return f"no column '{name}'{nearest(name, self._types)}. Quote a text: '{name}'"
         late = f"it takes more than {_SECONDS:g} s"
         known = {"not authorized": "a filter has no SELECT", "interrupted": late}
         return known.get(fault, fault)
+
+
+def _check_date(text: str) -> None:
+    """Refuse a day or a time that there is not, such as 2024-02-30: a `ValueError`."""
+    try:
+        datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ValueError(f"{text} is no date ({error})") from None
 
 
 def _quoted(name: str) -> str:

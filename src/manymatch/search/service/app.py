@@ -132,7 +132,11 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def refused(request: Request, error: HTTPException) -> Response:
-        return refusal(error.status_code, str(error.detail))
+        known = {"Not Found": "no such address", "Method Not Allowed": "another method is expected"}
+        fault = str(error.detail)
+        if fault in known:  # the words of the framework
+            fault = f"{request.method} {request.url.path}: {known[fault]}. /docs has all requests"
+        return refusal(error.status_code, fault)
 
     @app.exception_handler(RequestValidationError)
     async def malformed(request: Request, error: RequestValidationError) -> Response:

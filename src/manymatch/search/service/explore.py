@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
 from manymatch.config.names import Name
@@ -20,10 +20,8 @@ router = APIRouter(prefix="/explore")
 Row = Annotated[int, Query(ge=0)]
 
 
-class Vote(BaseModel):
+class Vote(BaseModel, extra="forbid"):
     """What an annotator says about a pair; `relevant` is null for a skipped pair."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     image: int = Field(ge=0)
     caption: int = Field(ge=0)

@@ -3,6 +3,7 @@
 Files leave by the id of an item alone.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -19,6 +20,7 @@ from manymatch.model.picture_bytes import MOST_PIXELS, decoded, media_type, thum
 from manymatch.search.service.guard import read_body
 from manymatch.search.service.served_index import Kind, ServedIndex
 from manymatch.util.errors import nearest, repeated
+from manymatch.util.json_file import unique_members
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -238,12 +240,17 @@ async def json_body(request: Request, kind: type[BaseModel]) -> Any:
     """The body of a request as a `kind`.
 
     Raises:
-        HTTPException: 413, 408, or 422 for a body that is not such JSON.
+        HTTPException: 413, 408, or 422 for a body that is not such JSON, or has a key twice.
     """
+    body = await read_body(request, _MOST_JSON)
     try:
-        return kind.model_validate_json(await read_body(request, _MOST_JSON))
+        asked = kind.model_validate_json(body, strict=True)
+        json.loads(body, object_pairs_hook=unique_members)
     except ValidationError as error:
         raise HTTPException(422, fault_of(error)) from None
+    except ValueError as error:
+        raise HTTPException(422, f"{error}. Give the key once") from None
+    return asked
 
 
 async def _picture(request: Request, served: ServedIndex) -> Image.Image:
