@@ -1,5 +1,6 @@
 """Every reader of files from elsewhere refuses pipes, devices, sockets and folders at once."""
 
+import gzip
 import os
 import signal
 import socket
@@ -21,6 +22,7 @@ from manymatch.networks.torch_file import load_tensors
 from manymatch.results.machine import MachineRecord
 from manymatch.shards.fetch import check_shards
 from manymatch.shards.index import Split
+from manymatch.util import text_lines
 from manymatch.util.errors import ConfigError, ManyMatchError, SourceError
 from manymatch.util.files import sha256
 from manymatch.util.images import read_image
@@ -49,6 +51,18 @@ def sealed_shard(path):
         (partial / path.name).touch()
     path.rename(path.parent / "sealed" / path.name)
     check_shards(path.parent / "sealed", SPLIT)
+
+
+def test_a_text_that_unpacks_to_far_more_than_texts_do_is_refused(tmp_path, monkeypatch):
+    path, text = tmp_path / "captions.txt.gz", b"a dog\n" * 10_000
+    for encoded in (text, text.decode().encode("utf-16")):
+        path.write_bytes(gzip.compress(encoded))
+        assert len(list(numbered_lines(path))) == 10_000  # a small file may
+        with monkeypatch.context() as patch:
+            patch.setattr(text_lines, "_UNPACKED", 1_000)
+            patch.setattr(text_lines, "_RATIO", 10)
+            with pytest.raises(ManyMatchError, match=r"unpacks to more than [\d,]+ bytes.*gunzip"):
+                list(numbered_lines(path))
 
 
 READERS = {

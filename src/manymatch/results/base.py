@@ -13,6 +13,11 @@ from manymatch.util.regular_file import read_regular
 
 Count = Annotated[int, Field(ge=1)]
 
+EVALUATED = (
+    "Run 'manymatch evaluate {dataset} {preset}' again; or, if the result is not that of a trained "
+    "model, the 'manymatch score', 'rerank' or 'ensemble' that made it."
+)
+"""The remedy of the files that an evaluation writes."""
 _MAX_BYTES = 256 * 1024**2
 """A larger file is not a result file, and is not read into memory."""
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from manymatch.results.base import Record, Result
+from manymatch.results.base import EVALUATED, Record, Result
 from manymatch.results.retrieval import BothWays, MultiMatch, Recall
 from manymatch.results.sets import SetMetrics
 from manymatch.util import files
@@ -16,7 +16,7 @@ class Metrics(Result, Recall):
     stand beside them under the protocols' names."""
 
     path: ClassVar[str] = "results/{dataset}/{preset}.json"
-    remedy: ClassVar[str] = "Run 'manymatch evaluate {dataset} {preset}' again."
+    remedy: ClassVar[str] = EVALUATED
 
     multi: BothWays[MultiMatch] | None = None
     sets: SetMetrics | None = None
@@ -26,7 +26,7 @@ class Headline(Result):
     """The few numbers that DVC's tables show. Only data sets with judgments have mAP@R."""
 
     path: ClassVar[str] = "metrics/{dataset}/{preset}.json"
-    remedy: ClassVar[str] = "Run 'manymatch evaluate {dataset} {preset}' again."
+    remedy: ClassVar[str] = EVALUATED
 
     rsum: float
     i2t_r1: float
@@ -64,7 +64,7 @@ class Provenance(Result):
     """
 
     path: ClassVar[str] = "provenance/{dataset}/{preset}.json"
-    remedy: ClassVar[str] = "Run 'manymatch evaluate {dataset} {preset}' again."
+    remedy: ClassVar[str] = EVALUATED
 
     dataset: str
     preset: str

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from pydantic import AfterValidator, model_validator
 
-from manymatch.results.base import Record, Result
+from manymatch.results.base import EVALUATED, Record, Result
 
 Mark = Literal["own", "true", "wrong", "unjudged"]
 """`own`: the pair of image and caption as annotated; `true`: a pair that was judged true besides;
@@ -243,7 +243,7 @@ class Samples(Result):
     of one's own has `near_duplicates`."""
 
     path: ClassVar[str] = "runs/{dataset}/{preset}/samples.json"
-    remedy: ClassVar[str] = "Run 'manymatch evaluate {dataset} {preset}' again."
+    remedy: ClassVar[str] = EVALUATED
 
     images: list[ImageQuery]
     captions: list[CaptionQuery]

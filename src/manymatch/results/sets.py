@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from manymatch.results.base import Count, Record, Result
+from manymatch.results.base import EVALUATED, Count, Record, Result
 from manymatch.results.retrieval import (
     Counts,
     OfCaption,
@@ -191,7 +191,7 @@ class SetDetails(Result):
     """What the report draws of a model's sets."""
 
     path: ClassVar[str] = "runs/{dataset}/{preset}/sets.json"
-    remedy: ClassVar[str] = "Run 'manymatch evaluate {dataset} {preset}' again."
+    remedy: ClassVar[str] = EVALUATED
 
     gallery: Counts
     """The items among which selected elements were ranked."""

@@ -64,7 +64,11 @@ def write_head(url: str, folder: Path, cache_bytes: int) -> None:
             _fetch(_address(url, folder, INDEX), head / INDEX, expected)
             index = read_head(head, folder.parent.name, folder.name)
         except DataError as error:
-            raise DataError(str(error).replace(str(head), url)) from None
+            fault = str(error)
+            for name in (NAME, INDEX, ""):  # the last is the folder
+                there = _address(url, folder, name).rstrip("/")
+                fault = fault.replace(str(head / name), there)
+            raise DataError(fault) from None
         write_json(_note(head), {"url": url, "bytes": cache_bytes})
     images = sum(split.images for split in index.splits.values())
     say(f"{folder}: the index of {images:,} images, whose shards are at {url}")

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,8 @@ from manymatch.util.errors import DataError
 from manymatch.util.regular_file import open_regular
 
 _LONGEST = 2**20
+_UNPACKED, _RATIO = 2**26, 100
+"""A text unpacks to this number of bytes, or to this multiple of its file. Captions reach 10."""
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -24,7 +27,8 @@ def numbered_lines(path: Path, encoding: str | None = None) -> Iterator[tuple[in
             UTF-8.
 
     Raises:
-        DataError: the file is damaged or not in the encoding, or has a line of a million bytes.
+        DataError: the file is damaged or not in the encoding, unpacks to far more than texts do, or
+            has a line of a million bytes.
     """
     for number, line in enumerate(_raw_lines(path, encoding), start=1):
         if len(line) >= _LONGEST:
@@ -53,15 +57,23 @@ def marked_encoding(stream: BinaryIO | gzip.GzipFile) -> str | None:
 def _raw_lines(path: Path, encoding: str | None) -> Iterator[bytes]:
     """The lines as bytes in UTF-8, or in what a file without a known encoding holds."""
     with open_regular(path) as file:
-        stream = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
+        packed = path.suffix == ".gz"
+        stream = gzip.GzipFile(fileobj=file) if packed else file
+        most = max(_UNPACKED, _RATIO * os.fstat(file.fileno()).st_size)
         try:
             encoding = encoding or marked_encoding(stream)
             if encoding is None:
-                yield from iter(lambda: stream.readline(_LONGEST), b"")
+                lines = iter(lambda: stream.readline(_LONGEST), b"")
             else:
                 text = io.TextIOWrapper(stream, encoding, newline="\n")
-                for line in iter(lambda: text.readline(_LONGEST), ""):
-                    yield line.encode()
+                lines = map(str.encode, iter(lambda: text.readline(_LONGEST), ""))
+            for line in lines:
+                if packed and stream.tell() > most:
+                    raise DataError(
+                        f"{path}: unpacks to more than {most:,} bytes, which no texts do. Unpack "
+                        "the file by gunzip, and name the unpacked one"
+                    )
+                yield line
         except UnicodeError as error:
             raise DataError(
                 f"{path}: not {encoding}: {error}. Name the file's encoding by --encoding"

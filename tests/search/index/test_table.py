@@ -236,6 +236,7 @@ def test_faults_are_one_line(table, make_model, monkeypatch):
         (partial(Index.open, place, other), "another model"),
         (partial(Index.open, "s3://bucket/photos"), "cannot be used"),
         (partial(files.index, table.pictures, engine="lance"), "not a table of LanceDB"),
+        (partial(files.index, table.pictures, url=f"file://{files.target}"), "not a table of"),
         (partial(table.index, engine="lance-ivf"), "another kind"),
         (partial(table.index, table=facts), "'codes'"),
         (torn, "cannot be used"),

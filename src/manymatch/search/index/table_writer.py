@@ -202,7 +202,8 @@ class TableWriter:
 def _earlier(model: Model, place: str, any_model: bool) -> tuple[Table | None, Table | None]:
     """The table that is at `place` already, if it can be read; and the table again if it has
     embeddings of the model."""
-    if "://" not in place and Path(place).exists() and not is_table(place):
+    folder = Path(place.removeprefix("file://"))
+    if folder.exists() and not is_table(folder):
         raise StorageError(f"{place}: exists and is not a table of LanceDB. Choose another folder")
     table = None
     if has_table(place):
