@@ -20,13 +20,14 @@ from made_galleries import KINDS, SETS, TOLERANCE, add_entities, compare, made_u
 from manymatch import Index, load
 from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.search.index import table as tables
+from manymatch.search.index import table_writer
 from manymatch.search.index.manifest import Manifest, model_identity
 from manymatch.search.index.sources import Entry
 from manymatch.search.index.stored import Stored, table_of
 from manymatch.search.index.table import Table
 from manymatch.search.index.table_writer import TableWriter
 from manymatch.search.scan.scanner import Scanner
-from manymatch.util.errors import CheckpointError, ManyMatchError
+from manymatch.util.errors import CheckpointError, ManyMatchError, StorageError
 
 from .conftest import Album
 
@@ -64,6 +65,22 @@ def same(one, other):
     assert one.similar(id, 3).results == other.similar(id, 3).results
     assert one.item(id) == other.item(id)
     assert one.picture(id) == other.picture(id)
+
+
+def test_a_disk_that_is_full_at_first_leaves_a_place_for_the_table(album, monkeypatch):
+    """The engine makes the folder before there is a table."""
+
+    def full(*_):
+        raise StorageError("no space left")
+
+    with monkeypatch.context() as patch, pytest.raises(StorageError, match="no space"):
+        patch.setattr(table_writer, "spooled", full)
+        album.index(engine="lance")
+    assert album.target.is_dir() and album.index(engine="lance").items == 12
+    other = album.root / "other"
+    (other / "folder").mkdir(parents=True)
+    with pytest.raises(StorageError, match="not a table"):
+        album.index(engine="lance", url=str(other))
 
 
 def test_a_table_answers_as_files_do_before_and_after_an_update(table):

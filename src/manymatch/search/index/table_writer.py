@@ -203,7 +203,8 @@ def _earlier(model: Model, place: str, any_model: bool) -> tuple[Table | None, T
     """The table that is at `place` already, if it can be read; and the table again if it has
     embeddings of the model."""
     folder = Path(place.removeprefix("file://"))
-    if folder.exists() and not is_table(folder):
+    is_empty = folder.is_dir() and not any(folder.iterdir())  # the engine made it, and a kill came
+    if folder.exists() and not is_table(folder) and not is_empty:
         raise StorageError(f"{place}: exists and is not a table of LanceDB. Choose another folder")
     table = None
     if has_table(place):
