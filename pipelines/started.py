@@ -1,7 +1,6 @@
 """Processes that outlive the command that started them; a note of each lets `stop` find it."""
 
 import contextlib
-import json
 import os
 import subprocess
 import sys
@@ -12,6 +11,8 @@ from pathlib import Path
 import psutil
 
 from manymatch.util import files
+from manymatch.util.errors import DataError
+from manymatch.util.json_file import read_object
 from manymatch.util.parent import GRACE
 
 _SECONDS_TO_END = GRACE + 20.0
@@ -43,16 +44,25 @@ class Started:
         files.write_json(self._note(name), {"pid": process.pid, "begun": begun})
 
     def find(self, name: str) -> psutil.Process | None:
-        """The process if it still runs, else None."""
-        if not self._note(name).is_file():
+        """The process if it still runs, else None.
+
+        Raises:
+            DataError: the note is damaged.
+        """
+        if not (path := self._note(name)).is_file():
             return None
-        note = json.loads(self._note(name).read_text())
         try:
+            note = read_object(path)
             process = psutil.Process(note["pid"])
             same = process.create_time() == note["begun"]
             return process if same and process.status() != psutil.STATUS_ZOMBIE else None
         except psutil.NoSuchProcess:
             return None
+        except (DataError, KeyError, TypeError, ValueError, OverflowError):
+            raise DataError(
+                f"{path}: no note of a process. End the process by hand if it still runs (ps -ef), "
+                "then remove the file"
+            ) from None
 
     def end(self, name: str) -> bool:
         """End the process and its children; returns whether the process still ran.

@@ -19,7 +19,7 @@ from prefect.exceptions import ObjectAlreadyExists
 from prefect.workers.process import ProcessWorker
 from starlette.testclient import TestClient
 
-from manymatch.util.errors import ConfigError
+from manymatch.util.errors import ConfigError, DataError
 from pipelines import password, serve, started
 from pipelines.report_page import pages
 from pipelines.started import Started
@@ -203,6 +203,10 @@ def test_a_process_ends_with_what_it_started_and_another_of_its_number_is_left_a
     mine = note.read_text()
     note.write_text(json.dumps(json.loads(mine) | {"begun": 1.0}))
     assert notes.find("one") is None and not notes.end("one") and process.is_running()
+    for damaged in ("", "[]", "{}", '{"pid": "x", "begun": 1}', '{"pid": -1}', '{"pid": 1e99}'):
+        note.write_text(damaged)
+        with pytest.raises(DataError, match=r"one\.json: no note .* remove the file"):
+            notes.end("one")
     note.write_text(mine)
     children = process.children()
     assert notes.end("one")

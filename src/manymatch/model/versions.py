@@ -26,11 +26,11 @@ from manymatch.util.json_file import read_object
 from manymatch.util.locks import lock_path, locked
 from manymatch.util.packages import extra, package_folder
 from manymatch.util.progress import say
+from manymatch.util.regular_file import resolved
 from manymatch.util.seal import open_sealed
 
 LOCK = "dvc.lock"
-_STAGE = re.compile(r"\n  (?=[^\s#])")
-"""Between two stages of dvc.lock, which DVC writes with two spaces."""
+_STAGE = re.compile(r"\n  (?=[^\s#])")  # between two stages, as DVC writes dvc.lock
 _say_once = cache(say)
 
 
@@ -297,4 +297,4 @@ def _is_whole(folder: Path) -> bool:
 
 
 def _write(layout: Layout, known: dict[str, list[Version]]) -> None:
-    write_json(layout.production, _Promoted(promoted=known).model_dump(mode="json"))
+    write_json(resolved(layout.production), _Promoted(promoted=known).model_dump(mode="json"))

@@ -137,8 +137,9 @@ def test_another_model_and_a_folder_that_is_no_index_are_refused(album, make_mod
     other.facts["weights_sha256"] = "other"
     album.model, own = other, album.model
     for refused in (album.index, album.open):
-        with pytest.raises(CheckpointError, match="weights_sha256"):
+        with pytest.raises(CheckpointError, match="weights_sha256") as error:
             refused()
+        assert f"Use the model {album.model_folder.resolve()}," in str(error.value)
     album.model = own
     album.target = album.pictures
     with pytest.raises(StorageError, match="not an index"):

@@ -150,7 +150,7 @@ def test_promotions_read_the_commits_and_leave_out_what_is_damaged(
     project, make_model, monkeypatch
 ):
     model = make_model("vsepp")
-    Path(".gitignore").write_text("models\nproduction.json\nclone")
+    Path(".gitignore").write_text("models\nproduction.json\nshared.json\nclone")
     for digit in "ab":
         shutil.copytree(model, Path("models/.versions/scenes/best", digit * 32))
     commit("a")
@@ -168,6 +168,10 @@ def test_promotions_read_the_commits_and_leave_out_what_is_damaged(
     with Path("dvc.lock").open("a") as lock:
         lock.write("# changed")
     assert "not committed" in run("models promote scenes/best --gate rsum=0")
+    Path("production.json").rename("shared.json")
+    Path("production.json").symlink_to("shared.json")  # that several checkouts share
+    run("models promote scenes/best")
+    assert Path("production.json").is_symlink()
     (present,) = production()
     assert present["md5"].startswith("aa") and present["metrics"] == {"rsum": 280}
     subprocess.run(f"git clone -q --depth 1 file://{project} clone".split(), check=True)

@@ -5,6 +5,7 @@ The folder of an index has one seal, which covers its codes, too.
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -69,9 +70,17 @@ class Manifest(Record):
             if identity.get(key) != self.identity.get(key):
                 raise CheckpointError(
                     f"{folder}: made by another model: its {key} is '{self.identity.get(key)}', "
-                    f"but the model's is '{identity.get(key)}'. Use the model {self.model}, or "
-                    "make a new index."
+                    f"but the model's is '{identity.get(key)}'. Use the model "
+                    f"{self.model_from(folder)}, or make a new index."
                 )
+
+    def model_from(self, folder: Path) -> str:
+        """The model of the index in `folder`, as `--model` takes it from here: the path of its
+        folder, or its name on the hub."""
+        with suppress(OSError):  # a name that no file can have
+            if (own := folder / self.model).is_dir():
+                return os.path.realpath(own)
+        return self.model
 
 
 @dataclass(frozen=True)
