@@ -1,9 +1,13 @@
 """A stage ends with the DVC that started it; a command that a user started goes on."""
 
+import os
+import signal
 import subprocess
 import sys
+import time
 
 import psutil
+import pytest
 
 STAGE = """
 import time
@@ -20,6 +24,31 @@ with process_pool(1, "work") as pool:
     pool.submit(time.sleep, 100)
     print("begun", flush=True)
     time.sleep(100)
+"""
+INTERRUPTED = """
+import pathlib, signal, tempfile, time
+import typer
+from manymatch.cli import commands
+from manymatch.util.processes import process_pool
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+folder = pathlib.Path(__file__).with_name("folder")
+
+def work(number):
+    folder.joinpath(str(number)).touch()
+    try:
+        time.sleep(100)
+    finally:
+        folder.joinpath(f"{number} tidied").touch()
+
+if __name__ == "__main__":
+    @commands.app.command()
+    def wait():
+        with tempfile.TemporaryDirectory(dir=folder), process_pool(1, "work") as pool:
+            for number in range(3):
+                pool.submit(work, number)
+            time.sleep(100)
+    commands.main()
 """
 STARTER = """
 import os, subprocess, sys
@@ -46,6 +75,23 @@ def test_a_worker_that_starts_after_the_end_of_its_pool_does_no_work():
         workers = psutil.Process(starter.pid).children()
         starter.kill()
     assert workers and not psutil.wait_procs(workers, 60)[1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("to_all", [True, False])
+def test_an_interrupt_ends_workers_in_the_middle_of_their_work_and_tidies(tmp_path, number, to_all):
+    """`to_all`: as the keyboard's interrupt, which reaches all processes of a terminal."""
+    program, folder = tmp_path / "program.py", tmp_path / "folder"
+    program.write_text(INTERRUPTED)
+    folder.mkdir()
+    command = [sys.executable, program, "wait"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, process_group=0) as first:
+        while first.poll() is None and not (folder / "0").exists():
+            time.sleep(0.05)
+        (os.killpg if to_all else os.kill)(first.pid, number)
+        _, said = first.communicate(timeout=60)
+    assert first.returncode == 130 and said.startswith("interrupted; "), said
+    assert {path.name for path in folder.iterdir()} == {"0", "0 tidied"}
 
 
 def started_and_orphaned(*arguments):

@@ -38,6 +38,7 @@ from manymatch.cli.project import LAYOUT
 from manymatch.util import files
 from manymatch.util.errors import ConfigError, ManyMatchError, memory_fault
 from manymatch.util.files import fault_number, storage_error
+from manymatch.util.interrupts import interrupted_by_sigterm
 from manymatch.util.parent import end_with_dvc
 from manymatch.util.progress import say, working
 
@@ -181,7 +182,7 @@ def main() -> None:
     end_with_dvc()
     try:
         _refuse_unreadable(sys.argv[1:])
-        with loading(" ".join(sys.argv[1:])):
+        with interrupted_by_sigterm(), loading(" ".join(sys.argv[1:])):
             app()
     except ManyMatchError as error:
         _failed(error)

@@ -8,14 +8,12 @@ trains: it holds no lock, prints nothing, writes nothing, and ends with the firs
 import contextlib
 import multiprocessing
 import os
-import signal
 import socket
 import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -25,6 +23,7 @@ from torch import distributed
 
 from manymatch.util.errors import ManyMatchError
 from manymatch.util.files import storage_error
+from manymatch.util.interrupts import deaf_children, interrupted_by_sigterm
 from manymatch.util.parent import call_when_parent_ends
 from manymatch.util.progress import say
 
@@ -68,10 +67,10 @@ def helped(devices: int, train: Callable[[], None]) -> Iterator[None]:
         yield
         return
     if devices == 1:
-        with _interrupted_by_sigterm():
+        with interrupted_by_sigterm():
             yield
         return
-    with _interrupted_by_sigterm(), _meeting():
+    with interrupted_by_sigterm(), _meeting():
         helpers: list[_Helper] = []
         ended = threading.Event()
         try:
@@ -119,32 +118,13 @@ def _meeting() -> Iterator[None]:
                 os.environ[name] = value
 
 
-@contextlib.contextmanager
-def _interrupted_by_sigterm() -> Iterator[None]:
-    """In the block, SIGTERM is an interrupt, as Control-C is."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 def _started(rank: int, train: Callable[[], None]) -> _Helper:
     context = multiprocessing.get_context("spawn")
     faults, sender = context.Pipe(duplex=False)
     arguments = rank, os.getpid(), sender, train
     process: BaseProcess = context.Process(target=_help, args=arguments, daemon=False)
-    # An interrupt of the keyboard reaches all processes, and the first one ends the others. The
-    # tracker starts before, because its start would unblock the signal.
-    resource_tracker.ensure_running()
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
+    with deaf_children():
         process.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     sender.close()
     return process, faults
 
