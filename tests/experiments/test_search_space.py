@@ -25,7 +25,12 @@ SHARED = {
     "key": ({"training.optimizer.rate": {"values": [1, 2]}}, "unknown key 'training.opt"),
     "value": ({"size": {"values": [16, 17]}}, r"tiny\.yaml: size: .*multiple of 2"),
     "float": ({"training.images_per_batch": {"low": 8, "high": 32}}, "valid integer"),
-    "twice": ({"model.feature_dropout": "dropout"}, "'model.feature_dropout' is given twice"),
+    "twice": ({"model.feature_dropout": "dropout"}, "'model.feature_dropout' searches"),
+    "value twice": ({LR: {"values": [0.1, 0.1]}}, f"{LR}: 'values' lists a value twice"),
+    "searched twice": (
+        {LR: {"values": [0.1, 0.2]}, "margin": {"values": [0.1, 0.2]}},
+        r"tiny\.yaml: loss: 'margin' searches 'model\.margin' too",
+    ),
     "features": ({"features": {"values": ["grid", "pixels"]}}, "features: a search has one"),
     "method": ({"method": {"values": ["vsepp", "dive"]}}, "method: .*dive"),
 }
@@ -33,7 +38,16 @@ FAULTS = {
     **{name: ({"shared": shared}, words) for name, (shared, words) in SHARED.items()},
     "domains": ({"domains": ["dropout"]}, "domains: Input should be a valid dictionary"),
     "no domains": ({"domains": None}, "domains: Input should be a valid dictionary"),
-    "no method": ({"methods": {"cora": {}}}, "no settings of 'vsepp'"),
+    "no method": ({"methods": {"cora": {}}}, r"tiny\.yaml: methods: no settings of 'vsepp'"),
+    "method's name": (
+        {"methods": SPACE["methods"] | {"corra": {}}},
+        r"tiny\.yaml: methods: method 'corra' .*did you mean 'cora'",
+    ),
+    "set and searched": ({"set": {LR: 0.1}}, f"set: {LR}: '{LR}' searches this setting"),
+    "repeats and searched": (
+        {"repeats": {"set": {LR: 0.1}}},
+        rf"repeats\.set: {LR}: .*is searched",
+    ),
     "no key": ({"methods": {"vsepp": {"feature_dropuot": "dropout"}}}, "key 'feature_dropuot'"),
     "set": ({"set": {EPOCHS: 0}}, EPOCHS),
     "preset": ({"set": {"preset": "cora"}}, "'preset' is no setting of a trial"),

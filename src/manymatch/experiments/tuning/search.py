@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
-from operator import or_
+from operator import and_, or_
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from manymatch.experiments.preset_runs import (
     training_run,
 )
 from manymatch.experiments.tuning.space import Pruning, Space, read_space
-from manymatch.methods import check_model, method_class
+from manymatch.methods import check_model, entry_point, method_class
 from manymatch.results.tuning import TunedTrial
 from manymatch.util.errors import ConfigError, StorageError, first_line
 
@@ -92,8 +92,14 @@ class Search:
                 preset_path(self.layout.presets, self.dataset, name)
             except ConfigError as fault:
                 raise ConfigError(f"{path}: starts_from: {fault}") from None
-        domains = self.space.method_domains(self.method)
+        try:
+            for method in self.space.methods:
+                entry_point(method, "methods: ")
+            domains = self.space.method_domains(self.method)
+        except ConfigError as fault:
+            raise ConfigError(f"{path}: {fault}") from None
         samples = {key: domain.samples(key) for key, domain in domains.items()}
+        self._refuse_lost(samples)
         first = {key: settings for key, (settings, *_) in samples.items()}
         changes = [("set", {}), ("repeats.set", self.repeated({}))]
         changes += [(key, settings) for key, several in samples.items() for settings in several]
@@ -106,6 +112,31 @@ class Search:
                 raise ConfigError(
                     f"{path}: {key}: a search has one method and one kind of features. Write a "
                     "preset for each and tune all of them"
+                )
+
+    def _refuse_lost(self, samples: dict[str, list[Settings]]) -> None:
+        """Refuse a setting that another key of the space always replaces. `samples` are settings
+        that each domain may give."""
+        path = self.layout.search_space(self.dataset)
+        drawn: dict[str, str] = {}
+        for domain, several in samples.items():
+            for key in dict.fromkeys(full_key(key, self.method) for one in several for key in one):
+                if (first := drawn.setdefault(key, domain)) != domain:
+                    raise ConfigError(
+                        f"{path}: {domain}: '{first}' searches '{key}' too, and one value would be "
+                        "lost. Remove the key from one of the two"
+                    )
+            always = reduce(and_, (one.keys() for one in several))
+            for key in self.space.set.keys() & always:
+                raise ConfigError(
+                    f"{path}: set: {key}: '{domain}' searches this setting, so the value would be "
+                    "lost. Remove the key from 'set'"
+                )
+        for key in self.repeated({}):
+            if (searching := drawn.get(full_key(key, self.method))) is not None:
+                raise ConfigError(
+                    f"{path}: repeats.set: {key}: the setting is searched ('{searching}'), and the "
+                    "value that the search finds would be lost. Remove the key from one of the two"
                 )
 
     @property

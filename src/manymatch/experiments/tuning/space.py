@@ -41,6 +41,8 @@ class Domain(Strict):
             raise ValueError("expected either 'low' and 'high', or 'values', or 'options'")
         if self.low is not None and self.high is not None and self.low >= self.high:
             raise ValueError("'low' must be below 'high'")
+        if self.values is not None and len({*self.values}) < len(self.values):
+            raise ValueError("'values' lists a value twice. Remove one of the two")
         if self.log and not (self.low is not None and self.low > 0):
             raise ValueError("'log' needs a range above 0")
         parts = [part for option in (self.options or {}).values() for part in option.values()]
