@@ -38,6 +38,7 @@ FAULTS = STAGES | {
     "features scene lite0": "did you mean 'scenes'?",
     "train scenes vsep": "did you mean 'vsepp'?",
     "train scenes vsepp --set training.epoch=3": "did you mean 'epochs'?",
+    "train scenes vsepp --set training.schedule.every=3": "cosine without restarts does not read",
     "train scenes vsepp --set epochs": "expected KEY=VALUE",
     "train scenes vsepp --set seed=1 --set seed=2": "--set seed: the key is given twice",
     "train scenes vsepp --set seed=[1": "--set seed=[1: not a YAML value",

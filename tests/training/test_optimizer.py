@@ -48,6 +48,10 @@ def test_parameters_go_to_the_first_group_they_match():
 def test_a_pattern_without_a_match_names_what_there_is():
     with pytest.raises(ConfigError, match=r"'vgg' \(names begin with: cnn, head, norm\)"):
         parameter_groups(Net(), groups(("vgg", 0.1)), lr=1.0)
+    with pytest.raises(
+        ConfigError, match=r"all parameters that '\^cnn' matches belong to groups be"
+    ):
+        parameter_groups(Net(), groups(("", 0.5), ("^cnn", 0.1)), lr=1.0)
 
 
 def test_parameters_are_thawed_in_their_epoch_and_untouched_before():
@@ -154,9 +158,10 @@ def test_learning_rate_follows_the_schedule(epochs, steps, schedule, expected):
     assert factors == pytest.approx(expected)
 
 
-def test_restarts_must_rise():
+@pytest.mark.parametrize("key", ["restarts", "milestones"])
+def test_epochs_of_a_schedule_must_rise(key):
     with pytest.raises(ValueError, match="ascending"):
-        Training.model_validate({"schedule": {"restarts": (3, 3)}})
+        Training.model_validate({"schedule": {key: (3, 3)}})
 
 
 def test_average_follows_its_formula():

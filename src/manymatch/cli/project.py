@@ -8,6 +8,7 @@ from manymatch.config.layout import Layout
 from manymatch.config.names import preset_path
 from manymatch.config.params import Params, read_params
 from manymatch.config.preset import Preset, read_preset
+from manymatch.config.schedule import check_schedule
 from manymatch.config.strict import yaml_value
 from manymatch.datasets import DATASETS
 from manymatch.methods import check_model
@@ -56,7 +57,9 @@ def preset(dataset: str, name: str, overrides: list[str] | None = None) -> Prese
     """The preset, changed by the `--set` options in `overrides`."""
     require_project()
     path = preset_path(LAYOUT.presets, dataset, name)
-    return read_preset(path, settings_of(overrides), check_model)
+    settings = read_preset(path, settings_of(overrides), check_model)
+    check_schedule(settings.training.schedule, str(path))
+    return settings
 
 
 def settings_of(overrides: list[str] | None) -> dict[str, Any]:

@@ -101,7 +101,7 @@ class Schedule(Strict):
 
     name: Literal["constant", "step", "cosine"] = "cosine"
     every: Count = 10
-    milestones: tuple[Count, ...] | None = None
+    milestones: Annotated[tuple[Count, ...], AfterValidator(_rising)] | None = None
     restarts: Annotated[tuple[Count, ...], AfterValidator(_rising)] = ()
     period: Count | None = None
     factor: Positive = 0.1

@@ -51,7 +51,7 @@ def parameter_groups(
     `lr_scale: 0` are frozen. A group with `layer_decay` becomes one for each layer.
 
     Raises:
-        ConfigError: no parameter matches a pattern, or no parameter is trained in the first epoch.
+        ConfigError: no parameter is left for a pattern, or none is trained in the first epoch.
 
     References:
         Clark et al., ELECTRA, ICLR 2020, and Bao et al., BEiT, ICLR 2022 (layer-wise decay).
@@ -124,6 +124,12 @@ def _members(method: nn.Module, groups: Sequence[ParameterGroup]) -> list[list[n
     for name, parameter in method.named_parameters():
         hits = [n for n, hit in enumerate(matched) if name in hit]
         members[hits[0] if hits else -1].append(parameter)
+    for group, found in zip(groups, members, strict=False):
+        if not found:
+            raise ConfigError(
+                f"training.parameter_groups: all parameters that '{group.match}' matches belong to "
+                "groups before it. Move the group to an earlier place, or remove the group."
+            )
     return members
 
 
