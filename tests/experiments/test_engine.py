@@ -93,7 +93,8 @@ def test_equal_points_are_done_once_and_a_run_leaves_little(tmp_path, worked, ca
     (folder,) = folders(tmp_path)
     assert {path.name for path in folder.iterdir()} == {"result.json", "log.txt", "kept"}
     assert (folder / "log.txt").read_text() == "adding\n"
-    first, second, last = capsys.readouterr().err.splitlines()
+    same, first, second, last = capsys.readouterr().err.splitlines()
+    assert same == "what: 'said again' has the settings of 'said', so its numbers are equal"
     assert first == "what: 1 runs, 0 of them finished before" and second.startswith("what: 1 at")
     assert last == "said again, seed 0: sum 1; the last"
 

@@ -79,7 +79,9 @@ BY_DATASET = {
 
 
 def test_a_file_has_presets_by_data_set(tmp_path):
-    path = tmp_path / "what.yaml"
+    path = tmp_path / "experiments" / "what.yaml"
+    for folder in (path.parent, *(tmp_path / "presets" / name for name in ("tiny", "big", "huge"))):
+        folder.mkdir(parents=True)
     path.write_text(yaml.safe_dump(BY_DATASET, sort_keys=False))
     tiny, big = plan_of(path), plan_of(path, dataset="big")
     assert (tiny.preset, big.preset) == ("vsepp", "vsepp_big")
@@ -109,6 +111,7 @@ def test_points_of_a_paper_keep_the_mark_of_their_preset(checkout):
 
     assert marks(ours) == {"reproduced"}
     assert marks(ours, margin=0.3) == marks(elsewhere) == {"small-scale"}
+    (checkout.layout.presets / "big").mkdir()
     ours.write_text(yaml.safe_dump({**value, "published": {"big": "VSE++, table 1"}}))
     assert marks(ours) == {"small-scale"}
 
@@ -128,6 +131,9 @@ FILES = [
     ({"preset": ["a"], **GRID}, {}, "preset: Input should be a valid string"),
     ({**POINTS, "claims": {"c": {"better": ["a", "b"], "other": "b"}}}, {}, "'b' is on both sides"),
     ({"ovr": {"size": [1]}}, {}, "did you mean 'over'?"),
+    ({**POINTS, "published": {"cob": "table 1"}}, {}, "published: no data set 'cob'; did you mean"),
+    ({"preset": {"scene": "vsepp"}, **GRID}, {}, "preset: no data set 'scene'; did you mean 'sce"),
+    ({"points": {"a": {"preset": {"cob": "b"}}}}, {}, "preset: no data set 'cob'; did you mean"),
     ({"over": {"size": [1, 2]}, "set": {"size": 3}}, {}, "'size' is set"),
     (PREFIXED, {}, "'model.size' is set"),
     ({**SYNTHETIC, "baseline": "aa"}, {}, "no point is called 'aa'; did you mean 'a'"),
@@ -179,6 +185,7 @@ def test_faulty_options_are_one_line(over, seeds, words):
         ({"method": ["vsepp"]}, "method: Input should be a valid string"),
         ({"size": 4, "model.size": 16}, "'model.size' is given twice"),
         ({"training.devices": 2}, "one device"),
+        ({"training.schedule.factor": 2}, "schedule.factor: the schedule cosine without restarts"),
     ],
 )
 def test_a_faulty_setting_gets_the_nearest(checkout, settings, words):

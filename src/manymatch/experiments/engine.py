@@ -49,6 +49,7 @@ def perform(experiment: "Experiment[Any, Any]") -> Path:
         for point in points(experiment.plan)
     ]
     all_runs = [run for _, runs in rows for run in runs]
+    _say_same_points(experiment.name, rows)
     if experiment.options.extend:
         recorded = experiment.recorded(all_runs)
         # Numbers of the present code come before numbers of other code.
@@ -63,6 +64,16 @@ def perform(experiment: "Experiment[Any, Any]") -> Path:
         experiment.publish(finished)
         result.write(path)
     return path
+
+
+def _say_same_points(name: str, rows: "Sequence[tuple[Point, Sequence[Run]]]") -> None:
+    """Say which points have the settings of an earlier point, and so the same numbers."""
+    labels: dict[Path, str] = {}
+    for point, (run, *_) in rows:
+        if (earlier := labels.setdefault(run.folder, point.label)) != point.label:
+            say(
+                f"{name}: '{point.label}' has the settings of '{earlier}', so its numbers are equal"
+            )
 
 
 def run_of(experiment: "Experiment[Any, Any]", point: Point, seed: int) -> "Run":

@@ -50,9 +50,10 @@ class Plan(Strict):
     points: dict[str, Settings] = Field(default_factory=dict)
     seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = Field(default=[0])
 
-    def resolved(self, where: str, changed: bool) -> Self:
+    def resolved(self, where: str, changed: bool, presets: Path) -> Self:
         """The plan of the file `where` as it is run. A kind whose file serves several data sets
-        picks one here. `changed`: the settings differ from those of a file in `experiments/`."""
+        picks one here. `changed`: the settings differ from those of a file in `experiments/`.
+        `presets` is the folder of the data sets' presets."""
         return self
 
     @model_validator(mode="after")
@@ -195,7 +196,7 @@ def experiment_of_file(
         changes["seeds"] = yaml_value(f"[{options.seeds}]", f"--seeds {options.seeds}")
     plan = validate(experiment_type.plan_type, {**stated, **changes}, str(path))
     changed = bool(options.settings) or resolved(path) != resolved(layout.experiment(path.stem))
-    plan = plan.resolved(str(path), changed)
+    plan = plan.resolved(str(path), changed, layout.presets)
     name = checked_name(path.stem.removeprefix(f"{kind}-"), str(path))
     return experiment_type(name, plan, layout, options)
 

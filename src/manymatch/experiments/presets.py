@@ -12,6 +12,7 @@ from manymatch.config.layout import Layout
 from manymatch.config.names import Name, preset_path
 from manymatch.config.params import Elements, read_params
 from manymatch.config.preset import Preset, read_preset
+from manymatch.datasets import DATASETS
 from manymatch.evaluation.embedded_model import setting_of
 from manymatch.evaluation.protocols import protocol_modules
 from manymatch.experiments.engine import Experiment, Numbers, Row, Run, key_of
@@ -31,7 +32,7 @@ from manymatch.results.experiments import Claims, unknown_label
 from manymatch.shards.index import read_index
 from manymatch.util import files
 from manymatch.util.code_hash import code_hash
-from manymatch.util.errors import ConfigError, DataError
+from manymatch.util.errors import ConfigError, DataError, nearest
 
 
 class PresetPlan(Plan):
@@ -56,9 +57,17 @@ class PresetPlan(Plan):
     claims: Claims = Field(default_factory=dict)
     """What the papers claim of the points; the report judges each claim (`results.experiments`)."""
 
-    def resolved(self, where: str, changed: bool) -> Self:
+    def resolved(self, where: str, changed: bool, presets: Path) -> Self:
         """The plan with the presets of its data set, and without `published` if it is `changed`. A
-        point that names presets for other data sets only is left out."""
+        point that names presets for other data sets only is left out. A data set that nobody knows
+        is a `ConfigError`."""
+        known = {*DATASETS, *(folder.name for folder in presets.glob("*/"))}
+        given = _named(self.preset, *(point.get(PRESET) for point in self.points.values()))
+        for key, named in {"preset": given, "published": self.published}.items():
+            if unknown := next((name for name in named if name not in known), None):
+                raise ConfigError(
+                    f"{where}: {key}: no data set '{unknown}'{nearest(unknown, known)}"
+                )
         preset = self._here(self.preset)
         points = {
             label: point | {PRESET: self._here(point[PRESET])} if PRESET in point else point
@@ -97,7 +106,11 @@ def datasets(plan: PresetPlan) -> list[str]:
     """The data sets that `plan` names in `preset` or, without that, in its points' `preset`; none
     if one preset serves all data sets."""
     points = [settings.get(PRESET) for settings in plan.points.values()]
-    presets = points if plan.preset is None else [plan.preset]
+    return _named(*(points if plan.preset is None else [plan.preset]))
+
+
+def _named(*presets: Any) -> list[str]:
+    """The data sets that presets name."""
     names = [dataset for preset in presets if isinstance(preset, dict) for dataset in preset]
     return list(dict.fromkeys(names))
 
