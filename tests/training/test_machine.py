@@ -1,10 +1,14 @@
 """The devices of a training, its precision and its strategy."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch import nn
 
 from manymatch.config.preset import Training
+from manymatch.networks.device import multiplies_bfloat16
 from manymatch.training import machine
 from manymatch.training.machine import Machine, choose_machine, description
 from manymatch.util.errors import ConfigError
@@ -98,3 +102,24 @@ def test_fsdp_does_not_divide_single_numbers():
 
     with pytest.raises(ConfigError, match="fsdp cannot divide 'temperature'"):
         Machine("gpu", 2, "32-true", sharded=True).fabric(Training(), Net())
+
+
+OF_MANY_SHAPES = """
+import psutil, torch
+from manymatch.networks import device
+held = lambda: psutil.Process().memory_info().rss
+weight = torch.ones(64, 64, dtype=torch.bfloat16)
+product = lambda rows: torch.ones(rows, 64, dtype=torch.bfloat16) @ weight
+product(1)
+before = held()
+for rows in range(1, 801):
+    product(rows)
+print(held() - before)
+"""
+
+
+@pytest.mark.skipif(not multiplies_bfloat16(), reason="no bfloat16 on this CPU")
+def test_products_of_many_shapes_take_no_memory_for_each_shape():
+    command = [sys.executable, "-c", OF_MANY_SHAPES]
+    grown = int(subprocess.run(command, capture_output=True, check=True).stdout)
+    assert grown < 150 * 2**20  # 56 MiB here; 512 MiB where torch keeps its 1,024 shapes

@@ -1,5 +1,6 @@
 """The device that networks run on, and what a CPU can do."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
@@ -7,6 +8,12 @@ from threading import Lock
 import torch
 
 from manymatch.util.errors import ConfigError
+
+# torch and oneDNN each keep what they compiled for the bfloat16 products of the last 1,024 shapes,
+# half a megabyte each. Nearly every batch of captions has another shape, so that a training grew by
+# more than a gigabyte. Both read their limit at the first product.
+for _cache in ("LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY"):
+    os.environ.setdefault(_cache, "64")
 
 
 def multiplies_bfloat16() -> bool:
