@@ -130,6 +130,7 @@ FILES = [
     ({**GRID, "seeds": list(range(10_001))}, {}, "more than 10,000 runs"),
     ({"preset": ["a"], **GRID}, {}, "preset: Input should be a valid string"),
     ({**POINTS, "claims": {"c": {"better": ["a", "b"], "other": "b"}}}, {}, "'b' is on both sides"),
+    ({"points": {"": {}}}, {}, "points"),
     ({"ovr": {"size": [1]}}, {}, "did you mean 'over'?"),
     ({**POINTS, "published": {"cob": "table 1"}}, {}, "published: no data set 'cob'; did you mean"),
     ({"preset": {"scene": "vsepp"}, **GRID}, {}, "preset: no data set 'scene'; did you mean 'sce"),
@@ -185,6 +186,7 @@ def test_faulty_options_are_one_line(over, seeds, words):
         ({"method": ["vsepp"]}, "method: Input should be a valid string"),
         ({"size": 4, "model.size": 16}, "'model.size' is given twice"),
         ({"training.devices": 2}, "one device"),
+        ({"augmentation.object_drop": 0.1}, "method 'vsepp' reads no scene graphs"),
         ({"training.schedule.factor": 2}, "schedule.factor: the schedule cosine without restarts"),
     ],
 )

@@ -14,7 +14,7 @@ from manymatch.config.preset import WarmStart
 from manymatch.methods import build_method
 from manymatch.model.checkpoint import load_model, save_model
 from manymatch.training.warm_start import find_source
-from manymatch.util.errors import CheckpointError
+from manymatch.util.errors import CheckpointError, ConfigError
 
 STEP = "manymatch.training.loop.Losses.forward"
 WORDS = Vocabulary([*Vocabulary.SPECIAL, "dog", "cat", "red"])
@@ -153,3 +153,11 @@ def test_another_source_starts_anew(contrastive, new_run, capsys):
     save_model(other, method, trained_by, vocabulary, 24)
     run.train(run_preset, run.folder / "models")
     assert "training starts anew: it was made with another start" in capsys.readouterr().err
+
+
+def test_a_model_is_not_its_own_start(contrastive, new_run):
+    run = new_run("run")
+    method, trained_by, vocabulary = load_model(contrastive / "tiny" / "vsepp")
+    save_model(run.model, method, trained_by, vocabulary, 24)
+    with pytest.raises(ConfigError, match=r"model would be the start and the result.*--as NAME"):
+        run.train(starting(f"{run.folder.name}/{run.model.name}"), run.folder.parent)

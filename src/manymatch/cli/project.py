@@ -8,10 +8,9 @@ from manymatch.config.layout import Layout
 from manymatch.config.names import preset_path
 from manymatch.config.params import Params, read_params
 from manymatch.config.preset import Preset, read_preset
-from manymatch.config.schedule import check_schedule
 from manymatch.config.strict import yaml_value
 from manymatch.datasets import DATASETS
-from manymatch.methods import check_model
+from manymatch.methods import check_model, check_read
 from manymatch.util.errors import ConfigError, nearest, repeated
 from manymatch.util.parts import Part, Parts
 
@@ -58,7 +57,7 @@ def preset(dataset: str, name: str, overrides: list[str] | None = None) -> Prese
     require_project()
     path = preset_path(LAYOUT.presets, dataset, name)
     settings = read_preset(path, settings_of(overrides), check_model)
-    check_schedule(settings.training.schedule, str(path))
+    check_read(settings, f"{path}: ")
     return settings
 
 

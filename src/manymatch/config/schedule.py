@@ -5,7 +5,7 @@ from manymatch.util.errors import ConfigError
 
 
 def check_schedule(schedule: Schedule, where: str) -> None:
-    """Refuse a key of another schedule: nothing would read the value.
+    """Refuse a key of another schedule: nothing would read the value. `where` begins the message.
 
     A key with the value of its default passes, because the file of a whole preset states all keys.
     """
@@ -24,7 +24,7 @@ def check_schedule(schedule: Schedule, where: str) -> None:
     for key, field in Schedule.model_fields.items():
         if key not in read and getattr(schedule, key) != field.default:
             raise ConfigError(
-                f"{where}: training.schedule.{key}: the schedule {form} does not read this key. "
+                f"{where}training.schedule.{key}: the schedule {form} does not read this key. "
                 "Leave the key out, or replace the whole group by training.schedule="
                 f"'{{name: {name}}}'"
             )

@@ -47,7 +47,7 @@ class Plan(Strict):
     set: Settings = Field(default_factory=dict)
     """The settings that every point has."""
     over: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
-    points: dict[str, Settings] = Field(default_factory=dict)
+    points: dict[Annotated[str, Field(min_length=1)], Settings] = Field(default_factory=dict)
     seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = Field(default=[0])
 
     def resolved(self, where: str, changed: bool, presets: Path) -> Self:

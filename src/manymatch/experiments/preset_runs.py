@@ -10,11 +10,10 @@ import torch
 from manymatch.config.layout import Layout, ResultFiles
 from manymatch.config.params import Elements
 from manymatch.config.preset import Preset, read_preset
-from manymatch.config.schedule import check_schedule
 from manymatch.evaluation.ranking.metrics import CUTS
 from manymatch.experiments.engine import Numbers, Run, key_of
 from manymatch.experiments.grid import PRESET, Settings
-from manymatch.methods import check_model, entry_point, method_class
+from manymatch.methods import check_model, check_read, entry_point, method_class
 from manymatch.model.checkpoint import TRAINED_IN
 from manymatch.model.facts import FACTS
 from manymatch.results.machine import MachineRecord
@@ -92,7 +91,7 @@ def run_preset(path: Path, overrides: Settings) -> Preset:
             )
         preset = read_preset(path, {**overrides, _DEVICES: "auto"}, check_model)
     check_model(preset.method, preset.model)
-    check_schedule(preset.training.schedule, str(path))
+    check_read(preset, f"{path}: ")
     return preset
 
 

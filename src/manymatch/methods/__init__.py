@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manymatch.config.names import method_names
+from manymatch.config.schedule import check_schedule
 from manymatch.config.strict import Strict, validate
 from manymatch.util.arguments import checked
 from manymatch.util.errors import ConfigError
@@ -19,10 +20,19 @@ from manymatch.util.packages import importing, registered
 if TYPE_CHECKING:
     from manymatch.batch.vocabulary import Vocabulary
     from manymatch.batch.wordpieces import AnyVocabulary
+    from manymatch.config.preset import Preset
     from manymatch.methods.shared.method import Method
 
 METHODS = {name: f"manymatch.methods.{name}" for name in method_names()}
 """Method -> its module."""
+_OF_GRAPHS = (
+    "object_drop",
+    "attribute_drop",
+    "relation_drop",
+    "phrase_word_mask",
+    "phrase_word_delete",
+)
+"""The augmentation of scene graphs."""
 
 
 @checked
@@ -67,6 +77,25 @@ def check_model(name: str, settings: dict[str, Any], preset: Path | None = None)
     return validate(
         method_class(name, where).Settings, settings, f"{where}model of method '{name}'"
     )
+
+
+def check_read(preset: Preset, where: str = "") -> None:
+    """Refuse settings of a preset that nothing reads. `where` begins a message.
+
+    Raises:
+        ConfigError: a key belongs to another schedule, or is an augmentation of scene graphs, which
+            the method does not read.
+    """
+    check_schedule(preset.training.schedule, where)
+    for key in _OF_GRAPHS:
+        if (
+            getattr(preset.augmentation, key)
+            and not method_class(preset.method, where).reads_graphs
+        ):
+            raise ConfigError(
+                f"{where}augmentation.{key}: the method '{preset.method}' reads no scene graphs, "
+                "so nothing would change. Set it to 0"
+            )
 
 
 def vocabulary_of(

@@ -8,7 +8,7 @@ from manymatch.batch.pieces import Pieces
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Preset
-from manymatch.methods import build_method, method_class, vocabulary_of
+from manymatch.methods import build_method, check_read, method_class, vocabulary_of
 from manymatch.methods.shared.method import Method
 from manymatch.model.checkpoint import TRAINED_IN, save_model
 from manymatch.networks.device import tf32
@@ -76,6 +76,11 @@ def train(
         _say_cut_captions(words, shards)
     data = Data(shards, words, _true_pairs(preset, shards, relevance))
     source = find_source(preset, models)
+    if source and source.folder.resolve() == model.resolve():
+        raise ConfigError(
+            f"warm_start.model: {model} would be the start and the result, and each run would give "
+            "another model. Call the result otherwise (--as NAME), or start from another model"
+        )
     start = source.sha256 if source else ""
     inputs = fingerprint(preset, shards, vocabulary, repr(machine), start)
     if data.true_pairs and relevance:
@@ -170,16 +175,6 @@ _TOO_FEW = {
 """Why a split has at least two images."""
 
 
-_OF_GRAPHS = (
-    "object_drop",
-    "attribute_drop",
-    "relation_drop",
-    "phrase_word_mask",
-    "phrase_word_delete",
-)
-"""The augmentation of scene graphs."""
-
-
 def _checked_index(preset: Preset, shards: Path) -> Index:
     index = read_index(shards)
     if index.features != preset.features:
@@ -196,12 +191,7 @@ def _checked_index(preset: Preset, shards: Path) -> Index:
         raise ConfigError(
             f"augmentation.region_drop: '{index.features}' are pixels without regions. Set it to 0."
         )
-    for key in _OF_GRAPHS:
-        if getattr(preset.augmentation, key) and not method_class(preset.method).reads_graphs:
-            raise ConfigError(
-                f"augmentation.{key}: the method '{preset.method}' reads no scene graphs, so "
-                "nothing would change. Set it to 0"
-            )
+    check_read(preset)
     return index
 
 
