@@ -243,6 +243,11 @@ def test_faults_are_one_line(table, make_model, monkeypatch):
             path.write_bytes(path.read_bytes()[:100])
         table.open()
 
+    def replaced():
+        for path in table.target.rglob("*.manifest"):
+            path.write_bytes(path.read_bytes()[:20])
+        table.index()
+
     def not_installed():
         monkeypatch.setitem(sys.modules, "lancedb", None)
         table.open()
@@ -257,6 +262,7 @@ def test_faults_are_one_line(table, make_model, monkeypatch):
         (partial(table.index, engine="lance-ivf"), "another kind"),
         (partial(table.index, table=facts), "'codes'"),
         (torn, "cannot be used"),
+        (replaced, "items.lance there is damaged, remove it. Run"),
         (not_installed, "'.[lance]'"),
     ):
         with pytest.raises(ManyMatchError, match=re.escape(words)) as error:

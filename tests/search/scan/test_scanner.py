@@ -186,6 +186,7 @@ def test_faults_are_errors_of_one_line(small_model, tmp_path):
     good, bad = made_up("random", 20, 2, 16, 0), made_up("random", 20, 2, 16, 0)
     bad.vectors[7, 1, 3] = torch.nan
     empty = replace(good, mask=torch.arange(20)[:, None].expand(20, 2) != 7)
+    large = good.map(lambda part: part * 1e30)
     codes, folder = codes_of(model, good), tmp_path / "codes"
     halves = [[fault.rows(slice(0, 5)), fault.rows(slice(5, 20))] for fault in (bad, empty)]
     scanner, singles = Scanner(model, good, codes), good.elements([0])
@@ -196,6 +197,8 @@ def test_faults_are_errors_of_one_line(small_model, tmp_path):
         ),
         *((DataError, "item 7", lambda f=f: Scanner(model, f)) for f in (bad, empty)),
         (DataError, "query 7", lambda: scanner.top(bad, 3)),
+        (DataError, "the query has a number .* 1e.15$", lambda: scanner.top(large, 3)),
+        (DataError, "Make the index again", lambda: Scanner(model, large, codes).top(good, 3)),
         (DataError, "real element", lambda: scanner.top(empty, 3)),
         (DataError, "no items", lambda: write_codes(folder, model, [], "images")),
         (DataError, "20 images", lambda: Scanner(model, good, codes, "texts")),

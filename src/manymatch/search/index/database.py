@@ -31,8 +31,8 @@ _ERRORS = (OSError, ValueError, RuntimeError, KeyError, pa.ArrowException)
 
 
 @contextmanager
-def engine_faults(place: str) -> Iterator[None]:
-    """Errors of the engine in the block are a `DataError` of one line."""
+def engine_faults(place: str, remedy: str = REMEDY) -> Iterator[None]:
+    """Errors of the engine in the block are a `DataError` of one line, which ends with `remedy`."""
     try:
         yield
     except Exception as error:
@@ -40,7 +40,7 @@ def engine_faults(place: str) -> Iterator[None]:
             raise
         line = _PLACE.sub("", first_line(error))[:300]
         raise DataError(
-            f"{place}: the table cannot be used ({line}). Check the place. {REMEDY}"
+            f"{place}: the table cannot be used ({line}). Check the place. {remedy}"
         ) from None
 
 

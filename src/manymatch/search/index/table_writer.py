@@ -28,7 +28,7 @@ from manymatch.search.index.database import (
     lists,
     spooled,
 )
-from manymatch.search.index.manifest import KEY, TABLE, Manifest, is_table
+from manymatch.search.index.manifest import KEY, REMEDY, TABLE, Manifest, is_table
 from manymatch.search.index.stored import Row, Stored
 from manymatch.search.index.table import OTHERS, PARTS, Table, manifest_of, packed
 from manymatch.search.scan.code_writer import Coder
@@ -130,7 +130,8 @@ class TableWriter:
         schema = pa.schema(fields, metadata={KEY: base64.b64encode(file.getvalue())})
 
         database, data = connected(self._place), itertools.chain([first], batches)
-        with spooled(data, schema, self._place) as reader, engine_faults(self._place):
+        remedy = f"If {TABLE}.lance there is damaged, remove it. {REMEDY}"
+        with spooled(data, schema, self._place) as reader, engine_faults(self._place, remedy):
             table = database.create_table(TABLE, reader, schema=schema, mode="overwrite")
             if self._form is not None and len(items) >= _FEWEST:
                 from lancedb.index import IvfFlat

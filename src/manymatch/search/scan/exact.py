@@ -56,7 +56,7 @@ def single(queries: Embeddings) -> list[Embeddings]:
         DataError: a query is not finite.
     """
     check_finite(queries.vectors, [f"query {number}" for number in range(len(queries))])
-    check_range(queries)
+    check_range(queries, of_index=False)
     exact = double(queries.scored().float())
     return [exact.rows(slice(number, number + 1)) for number in range(len(exact))]
 
@@ -232,14 +232,16 @@ def item_parts(items: Embeddings) -> Embeddings:
     return replace(items, **unread)
 
 
-def check_range(embeddings: Embeddings) -> None:
+def check_range(embeddings: Embeddings, of_index: bool = True) -> None:
     """Refuse numbers that no model gives, with which scores would leave float32: a `DataError`."""
+    where = "an item of the index" if of_index else "the query"
+    again = ". Make the index again" if of_index else ""
     if not bool((embeddings.vectors.abs() <= LARGEST).all()):
-        raise DataError(f"an embedding has a number that is not in -{LARGEST:g} to {LARGEST:g}")
+        raise DataError(f"{where} has a number that is not in -{LARGEST:g} to {LARGEST:g}{again}")
     widths = embeddings.log_variance
     if widths is not None and not bool((widths.abs() <= math.log(LARGEST)).all()):
         raise DataError(
-            f"an embedding has a variance that is not in {1 / LARGEST:g} to {LARGEST:g}"
+            f"{where} has a variance that is not in {1 / LARGEST:g} to {LARGEST:g}{again}"
         )
 
 
