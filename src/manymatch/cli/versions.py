@@ -57,6 +57,7 @@ def list_models() -> None:
         except CheckpointError as error:  # one damaged model hides no other
             say(str(error))
             continue
+        size = sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
         rows.append(
             [
                 Cell(name),
@@ -64,7 +65,7 @@ def list_models() -> None:
                 Cell(known.get("dataset") or ""),
                 Cell((known.get("extraction") or {}).get("backbone", "")),
                 Cell.number(known.get("rsum")),
-                Cell.number(sum(file.stat().st_size for file in folder.iterdir()) / 1e6),
+                Cell.number(size / 1e6),
             ]
         )
     show([Table("Models", columns, rows)])

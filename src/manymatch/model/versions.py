@@ -163,9 +163,9 @@ def version(layout: Layout, name: str) -> Version:
     Raises:
         ConfigError: there is no such version.
     """
-    model, _, digits = name.partition("@")
+    model, at, digits = name.partition("@")
     known = versions(layout, model)
-    matching = [one for one in known if one.md5.startswith(digits) and one.model == model]
+    matching = [one for one in known if one.md5.startswith(digits or at) and one.model == model]
     if not matching:
         names = f" (known: {', '.join(map(str, known))})" if known else ""
         raise ConfigError(
@@ -191,7 +191,7 @@ def promoted(layout: Layout) -> dict[str, list[Version]]:
     try:
         return validate(_Promoted, read_object(path), str(path)).promoted
     except ManyMatchError as fault:
-        raise type(fault)(f"{fault}. Restore the file: git restore {path}") from None
+        raise type(fault)(f"{fault}. Restore it by git, or remove it and promote again") from None
 
 
 def promote(layout: Layout, new: Version, gate: tuple[str, float] | None) -> Version | None:

@@ -111,6 +111,7 @@ def test_the_answers_of_a_service_follow_promotions_and_rollbacks(
     for command, words in {
         "models rollback scenes": "no version was in production before",
         "models promote scenes/best@0000": "no such version.*known",
+        "models promote scenes/best@": "no such version.*known",
     }.items():
         with pytest.raises(ManyMatchError, match=words):
             run(command)
@@ -184,6 +185,10 @@ def test_promotions_read_the_commits_and_leave_out_what_is_damaged(
     shown = run("models show scenes")
     assert shown.count("scenes/best@") == 4
     assert "no metrics" in shown and "dvc.lock cannot be read" in shown
+    Path("models/.versions/scenes/best", "a" * 32, "link").symlink_to("nowhere")
+    assert "scenes = scenes/best@aaaaaaaa" in run("models list")
     Path("production.json").write_text("")
+    with pytest.raises(ManyMatchError, match="remove it and promote again"):
+        run("models list")
     for name, folder in packaged().items():
         assert resolve_model(name) == folder
