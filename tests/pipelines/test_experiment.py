@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from manymatch.cli.dvc_experiments import experiments_table
+from manymatch.cli.dvc_experiments import _changes, experiments_table
 from manymatch.util.errors import ConfigError
 from pipelines import experiment
 from pipelines.experiment import KEPT
@@ -96,6 +96,13 @@ def test_experiments_side_by_side_leave_the_workspace_alone(workspace):
         call("dvc", "exp", "apply", name)
         assert Path("twice").read_text() == text
         assert call("dvc", "status") == "Data and pipelines are up to date.\n"
+
+
+def test_a_preset_that_comes_or_goes_is_one_change():
+    own = {"presets": "a, c", "d/a seed": "1", "d/a lr": "2", "d/c seed": "0", "d/c lr": "1"}
+    usual = {"presets": "a, b", "d/a seed": "1", "d/a lr": "1", "d/b seed": "0", "d/b lr": "1"}
+    changes = [*_changes(own, usual)]
+    assert changes == ["with d/c", "without d/b", "presets a, c", "d/a lr 2"]
 
 
 @pytest.mark.slow

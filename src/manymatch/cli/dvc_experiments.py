@@ -83,6 +83,18 @@ def _name(path: str) -> str:
 
 
 def _changes(own: Mapping[str, str], usual: Mapping[str, str]) -> Iterator[str]:
+    """The settings of `own` that differ from the `usual` ones. A preset that only one of the two
+    has is one change."""
+    files, usual_files = _presets(own), _presets(usual)
+    yield from (f"with {file}" for file in files if file not in usual_files)
+    yield from (f"without {file}" for file in usual_files if file not in files)
     for key in dict.fromkeys([*own, *usual]):
-        if own.get(key) != usual.get(key):
+        file, space, _ = key.partition(" ")
+        compared = not space or (file in files and file in usual_files)
+        if compared and own.get(key) != usual.get(key):
             yield f"{key} {own[key]}" if key in own else f"without {key}"
+
+
+def _presets(settings: Mapping[str, str]) -> list[str]:
+    """The DATASET/PRESET of `_settings`."""
+    return list(dict.fromkeys(key.partition(" ")[0] for key in settings if " " in key))
