@@ -101,6 +101,11 @@ def test_a_picture_that_became_something_else_is_refused(album):
     os.mkfifo(file)
     with pytest.raises(DataError, match="a pipe"):
         index.picture(id)
+    file.unlink()
+    file.touch()
+    os.truncate(file, 2**27)  # a service would read all of it into memory
+    with pytest.raises(DataError, match="more than"):
+        index.picture(id)
 
 
 def test_an_index_behind_a_link_knows_its_model_and_source(album):

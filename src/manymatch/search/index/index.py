@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from manymatch.util.seal import Seal
 
 
-_PICTURE_COLUMNS = ("row", "path", "split")
+_PICTURE_COLUMNS = ("row", "path", "size", "split")
 """The columns that a source needs to find a picture."""
 
 

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 _ADVICE = ". Replace or remove the file"
 """The advice about a broken picture of a data set. A broken picture of a user is left out."""
 _SUFFIXES = {"store": (".h5", ".hdf5"), "captions": (".txt", ".txt.gz")}
+_GROWN = 2**26
+"""The bytes to which the file of an item may have grown since it was indexed."""
 _THREADS, _AHEAD = 4, 8
 """Threads that decode pictures, and pictures that wait. The extractor keeps more of them."""
 
@@ -195,7 +197,8 @@ class PictureFolder(Source):
 
     def picture(self, item: dict[str, Any]) -> bytes:
         try:
-            return read_regular(self.file(item["path"]))
+            most = max(item.get("size", 0), _GROWN)
+            return read_regular(self.file(item["path"]), most)
         except OSError as error:
             raise DataError(str(storage_error(error))) from None
 
