@@ -21,13 +21,14 @@ from manymatch import Index, load
 from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.search.index import table as tables
 from manymatch.search.index import table_writer
+from manymatch.search.index.database import engine_faults
 from manymatch.search.index.manifest import Manifest, model_identity
 from manymatch.search.index.sources import Entry
 from manymatch.search.index.stored import Stored, table_of
 from manymatch.search.index.table import Table
 from manymatch.search.index.table_writer import TableWriter
 from manymatch.search.scan.scanner import Scanner
-from manymatch.util.errors import CheckpointError, ManyMatchError, StorageError
+from manymatch.util.errors import CheckpointError, DataError, ManyMatchError, StorageError
 
 from .conftest import Album
 
@@ -65,6 +66,17 @@ def same(one, other):
     assert one.similar(id, 3).results == other.similar(id, 3).results
     assert one.item(id) == other.item(id)
     assert one.picture(id) == other.picture(id)
+
+
+def test_a_table_far_away_that_cannot_be_read_is_not_written_anew(album, monkeypatch):
+    def unreachable(place):
+        with engine_faults(place):
+            raise OSError("timeout")
+
+    monkeypatch.setattr("manymatch.search.index.table_writer.has_table", lambda place: True)
+    monkeypatch.setattr(Table, "at", unreachable)
+    with pytest.raises(DataError, match=r"\(timeout\).*again, or remove items.lance there if"):
+        album.index(url="s3://bucket/photos")
 
 
 def test_a_disk_that_is_full_at_first_leaves_a_place_for_the_table(album, monkeypatch):

@@ -30,16 +30,21 @@ _PLACE = re.compile(r", /\S+\.rs:\d+:\d+.*")
 _ERRORS = (OSError, ValueError, RuntimeError, KeyError, pa.ArrowException)
 
 
+class EngineError(DataError):
+    """The engine cannot read or write a table: damage, a full disk or a network fault."""
+
+
 @contextmanager
 def engine_faults(place: str, remedy: str = REMEDY) -> Iterator[None]:
-    """Errors of the engine in the block are a `DataError` of one line, which ends with `remedy`."""
+    """Errors of the engine in the block are an `EngineError` of one line, which ends with
+    `remedy`."""
     try:
         yield
     except Exception as error:
         if not isinstance(error, _ERRORS) and type(error).__name__ != "RustPanic":
             raise
         line = _PLACE.sub("", first_line(error))[:300]
-        raise DataError(
+        raise EngineError(
             f"{place}: the table cannot be used ({line}). Check the place. {remedy}"
         ) from None
 

@@ -20,6 +20,7 @@ from manymatch.methods.shared.products import ProductForm
 from manymatch.model.answer import Side
 from manymatch.model.model import Model
 from manymatch.search.index.database import (
+    EngineError,
     Version,
     connected,
     current,
@@ -204,6 +205,7 @@ def _earlier(model: Model, place: str, any_model: bool) -> tuple[Table | None, T
     """The table that is at `place` already, if it can be read; and the table again if it has
     embeddings of the model."""
     folder = Path(place.removeprefix("file://"))
+    is_far = "://" in place and not place.startswith("file://")
     is_empty = folder.is_dir() and not any(folder.iterdir())  # the engine made it, and a kill came
     if folder.exists() and not is_table(folder) and not is_empty:
         raise StorageError(f"{place}: exists and is not a table of LanceDB. Choose another folder")
@@ -216,6 +218,10 @@ def _earlier(model: Model, place: str, any_model: bool) -> tuple[Table | None, T
         except (DataError, CheckpointError) as error:
             if isinstance(error, CheckpointError) and not any_model:
                 raise
+            # A network fault looks like damage, and a table that is written anew loses its facts.
+            if isinstance(error, EngineError) and is_far:
+                remedy = f"or remove {TABLE}.lance there if it is damaged"
+                raise DataError(f"{error}, {remedy}") from None
             say(f"{error}: every item is embedded anew")
     return table, None
 
