@@ -20,10 +20,12 @@ $(READY): pyproject.toml constraints.txt
 		{ echo "error: $(PYTHON) is older than 3.11; use make PYTHON=python3.11"; exit 1; }
 	@echo "installs the packages in $(VENV): 3.2 GB, two minutes or more; the large ones are:"
 	$(PYTHON) -m venv $(VENV)
-	@set -o pipefail; $(VENV)/bin/python -m pip install $(PIP_ARGS) -c constraints.txt -e '.[dev]' | \
+	@set -o pipefail; $(VENV)/bin/python -m pip install $(PIP_ARGS) --no-compile -c constraints.txt -e '.[dev]' | \
 		while read -r line; do \
 			case $$line in *" MB)") echo "  $$line";; "Installing collected"*) echo "  Installing all packages";; esac; \
 		done
+# pip compiles with one core. A few files of the packages are for newer Pythons and do not compile.
+	@$(VENV)/bin/python -m compileall -qq -j 0 $(VENV)/lib || true
 # The service's data base, so that the first `make serve` is as quick as the others.
 	$(VENV)/bin/prefect server database upgrade --yes > /dev/null
 # Vega from its package in DVC's page, so that `dvc plots show` draws without a network.
