@@ -47,9 +47,14 @@ server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 server.connect({address!r})
 request = [sys.argv, os.getcwd(), dict(os.environ), ignored, os.getpid(), streams]
 socket.send_fds(server, [json.dumps(request).encode()], streams)
+def pass_on(number, _):
+    try:
+        server.send(str(number).encode())
+    except OSError:  # the fork has ended
+        pass
 passed_on = {{signal.SIGTERM, signal.SIGHUP, signal.SIGINT}} - {{signal.SIGINT if ignored else 0}}
 for number in passed_on:
-    signal.signal(number, lambda number, _: server.send(str(number).encode()))
+    signal.signal(number, pass_on)
 for number in streams[3:]:
     os.close(number)
 status = int(server.recv(20) or 1)
