@@ -57,7 +57,11 @@ for number in passed_on:
     signal.signal(number, pass_on)
 for number in streams[3:]:
     os.close(number)
-status = int(server.recv(20) or 1)
+try:
+    answer = server.recv(20)
+except ConnectionResetError:  # a signal came after the end of the fork; the answer follows
+    answer = server.recv(20)
+status = int(answer or 1)
 if status < 0:
     if -status in passed_on:
         signal.signal(-status, signal.SIG_DFL)
