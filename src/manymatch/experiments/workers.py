@@ -104,8 +104,8 @@ def side_by_side(
     log: Callable[[Item], Path] | None = None,
 ) -> Iterator[tuple[Item, Outcome | ManyMatchError]]:
     """Each item with `work(item)`, or with the user's error that ended the work, as soon as the
-    item is done. Meanwhile a line says how many are done, and where the
-    others are, if they have a `log`.
+    item is done. Meanwhile a line says how many are done, and where the others are, if they have a
+    `log`.
 
     Each process has its share of the threads, or one GPU. `work` and the items must be picklable.
     If a process dies, a `ManyMatchError` is raised that calls the work `what`.
